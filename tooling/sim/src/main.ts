@@ -51,7 +51,7 @@ async function replay({ first: seed, steps, without, bridges }: Wanted): Promise
   const options = { seed, without: new Set(without), ...(steps ? { onStep: printLine } : {}) };
   const result = await (bridges ? simulateBridges(options) : simulate(options));
   if (result.violation === undefined) printLine(`seed ${seed}: all rules held in ${result.steps} steps`);
-  else tell(result, !steps);
+  else tell(result, !steps, bridges);
   return result.violation === undefined ? 0 : 1;
 }
 
@@ -62,7 +62,7 @@ async function runAll(wanted: Wanted): Promise<number> {
     done += 1;
     if (result.violation !== undefined) {
       failed += 1;
-      tell(result, true);
+      tell(result, true, wanted.bridges);
     }
     if (done % PROGRESS_EVERY === 0 || done === wanted.count) {
       process.stderr.write(`${done} of ${wanted.count} seeds, ${failed} failed\n`);
@@ -107,11 +107,11 @@ function integer(option: string, text: string, least: number): number {
   throw new UsageError(`${option} must be an integer of at least ${least}, not ${JSON.stringify(text)}`);
 }
 
-function tell({ seed, violation, lastSteps }: RunResult, withSteps: boolean): void {
+function tell({ seed, violation, lastSteps }: RunResult, withSteps: boolean, bridges: boolean): void {
   if (violation === undefined) return;
   if (withSteps) for (const step of lastSteps) printLine(step);
   printLine(`seed ${seed}: rule ${violation.rule} does not hold at ${violation.at} ms: ${violation.what}`);
-  printLine(`replay it with: pnpm sim --seed ${seed} --steps${isOfBridges ? " --bridges" : ""}`);
+  printLine(`replay it with: pnpm sim --seed ${seed} --steps${bridges ? ' --bridges' : ''}`);
 }
 
 function printLine(line: string): void {

@@ -123,7 +123,10 @@ export class RunnerMachines {
     await sleep(clock, between(random, LOGIN_MS.least, LOGIN_MS.greatest), signal);
     if (github.inspect.runners().some(({ name, isOnline }) => name === machine.runner && isOnline)) events.onOnline();
     try {
-      return await untilAborted(machine.ended, AbortSignal.any([signal, disconnect.signal]));
+      const end = await untilAborted(machine.ended, AbortSignal.any([signal, disconnect.signal]));
+      // Its folder is deleted with its status.
+      if (end.kind === 'ended') this.machines.delete(node);
+      return end;
     } catch (error) {
       if (!disconnect.signal.aborted || signal.aborted) throw error;
       return lost(true);
@@ -134,9 +137,10 @@ export class RunnerMachines {
     const { github, report, step } = this.options;
     const present = this.machines.get(node);
     if (present?.runner === runner) return 'there';
-    if (this.used.has(node)) report('G2', `node ${node} was used for another runner before ${runner}`);
+    if (this.used.has(node)) report('G2', `a runner was started on node ${node} before ${runner}`);
     const elsewhere = this.started.get(runner);
-    if (elsewhere !== undefined) report('G2', `runner ${runner} was started on nodes ${elsewhere} and ${node}`);
+    if (elsewhere !== undefined && elsewhere !== node)
+      report('G2', `runner ${runner} was started on nodes ${elsewhere} and ${node}`);
     step(`runner ${runner} starts on node ${node}`);
     this.used.add(node);
     this.started.set(runner, node);
@@ -158,6 +162,7 @@ export class RunnerMachines {
     if (machine?.runner !== runner) return true;
     step(`runner ${runner} on node ${node} is stopped`);
     machine.process.kill();
+    this.machines.delete(node);
     return true;
   }
 }
