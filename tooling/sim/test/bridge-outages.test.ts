@@ -164,7 +164,7 @@ it('no call is sent before the time that GitHub asks for', async () => {
   await bridges.world.clock.advance(1000);
   const before = calls.count();
   await bridges.world.clock.advance(45_000);
-  expect(calls.last(calls.count() - before).map(({ operation }) => operation)).toEqual([]);
+  expect(calls.count()).toBe(before);
   await served(5 * MINUTE_MS);
 });
 
