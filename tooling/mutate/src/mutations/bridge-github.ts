@@ -147,7 +147,7 @@ export const BRIDGE_GITHUB: readonly Mutation[] = inPackage('packages/bridge-git
     find: 'for (const { id, name } of orphans) await this.deleteOrphan(id, name, signal);',
     replace: 'for (const { id, name } of orphans) if (id < 0) await this.deleteOrphan(id, name, signal);',
     breaks: 'Registrations without a runner are deleted.',
-    tests: ['recovery.test.ts'],
+    tests: [],
     elsewhere: [SIMULATION],
   },
   {
@@ -165,7 +165,7 @@ export const BRIDGE_GITHUB: readonly Mutation[] = inPackage('packages/bridge-git
     find: 'const left = isConflict(error) ? await service.agentNamed(name, signal) : undefined;',
     replace: 'const left = isConflict(error) && name === "" ? await service.agentNamed(name, signal) : undefined;',
     breaks: 'A registration whose secret was lost is replaced.',
-    tests: ['recovery.test.ts'],
+    tests: [],
     elsewhere: [SIMULATION],
   },
   {
@@ -174,7 +174,7 @@ export const BRIDGE_GITHUB: readonly Mutation[] = inPackage('packages/bridge-git
     find: 'agent: agent.id, started: true };',
     replace: 'agent: agent.id, started: false };',
     breaks: 'The start of a runner is noted in the record of its node before it.',
-    tests: ['recovery.test.ts'],
+    tests: [],
     elsewhere: [SIMULATION],
   },
   {
@@ -183,7 +183,7 @@ export const BRIDGE_GITHUB: readonly Mutation[] = inPackage('packages/bridge-git
     find: 'held.flatMap(({ nodes }) => nodes).map(',
     replace: 'held.slice(0, 0).flatMap(({ nodes }) => nodes).map(',
     breaks: 'A bridge continues with the nodes that an earlier one has left.',
-    tests: ['recovery.test.ts'],
+    tests: [],
     elsewhere: [SIMULATION],
   },
   {
@@ -192,7 +192,7 @@ export const BRIDGE_GITHUB: readonly Mutation[] = inPackage('packages/bridge-git
     find: 'if (data !== undefined && !this.byName.has(data.runner)) this.add(data)',
     replace: 'if (data !== undefined && data.runner === "") this.add(data)',
     breaks: 'A bridge continues with the requests that an earlier one has left.',
-    tests: ['recovery.test.ts'],
+    tests: [],
     elsewhere: [SIMULATION],
   },
   {
@@ -210,7 +210,6 @@ export const BRIDGE_GITHUB: readonly Mutation[] = inPackage('packages/bridge-git
     replace: 'if (assigned >= running) return [];',
     breaks: 'A runner that gets no job although jobs wait is replaced.',
     tests: ['planning.test.ts'],
-    elsewhere: [SIMULATION],
   },
   {
     id: 'github-settling-forgotten',
