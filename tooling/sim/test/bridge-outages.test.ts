@@ -155,6 +155,23 @@ describe('every kind of call fails for five minutes', () => {
   });
 });
 
+it('a runner whose job runs is not ended, although no message has told the start of the job', async () => {
+  const { github, machines } = bridges;
+  github.messageFaults.add({ on: 'JobStarted', times: Infinity, fault: { kind: 'lost' } });
+  const long = [bridges.queueJob({ durationMs: 10 * MINUTE_MS }), bridges.queueJob({ durationMs: 10 * MINUTE_MS })];
+  await until('two jobs run', () => states().filter((state) => state === 'running').length === 2);
+  // A third runner gets no job, and is one too many once its job is cancelled.
+  const fault = { kind: 'runner', behaviour: 'hangs-online' } as const;
+  github.faults.add({ on: 'runnerscalesets.generateJitConfig', times: 1, fault });
+  const third = bridges.queueJob();
+  await until('three runners', () => github.inspect.runners().filter(({ isOnline }) => isOnline).length === 3);
+  bridges.cancelJob(third);
+  await until('one runner is ended', () => github.inspect.runners().length === 2);
+  await until('all jobs end', () => states().every((state) => state === 'completed'), 15 * MINUTE_MS);
+  const results = github.inspect.jobs().filter(({ number }) => long.includes(number)).map(({ result }) => result); // prettier-ignore
+  expect([results, machines.killed.size]).toEqual([['succeeded', 'succeeded'], 0]);
+});
+
 it('no call is sent before the time that GitHub asks for', async () => {
   await atWork();
   const { calls, faults } = bridges.github;

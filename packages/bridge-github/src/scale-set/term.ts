@@ -23,8 +23,8 @@ import { TermReport } from './term-report.js';
 
 /** Time that the closing of the session may take at the end (ms). */
 const CLOSE_MS = 3000;
-/** Runners that are started or ended at the same time. */
-const CONCURRENCY = 32;
+/** Runners whose records and registrations change at the same time; each waits for several answers. */
+const CONCURRENCY = 128;
 
 export interface TermOptions {
   readonly context: BridgeContext;

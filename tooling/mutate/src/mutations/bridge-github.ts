@@ -157,7 +157,7 @@ export const BRIDGE_GITHUB: readonly Mutation[] = inPackage('packages/bridge-git
     replace: 'if (isAsked && isJobRunning(error)) return true;\n      if (isAsked && !isJobRunning(error)) {',
     breaks: 'GitHub decides whether a runner still has a job.',
     tests: [],
-    elsewhere: [SIMULATION],
+    elsewhere: [OUTAGES],
   },
   {
     id: 'github-lost-registration',
@@ -268,5 +268,13 @@ export const BRIDGE_GITHUB: readonly Mutation[] = inPackage('packages/bridge-git
     replace: 'this.known.add(repository);',
     breaks: 'The number of values of a metric is bounded.',
     tests: ['planning.test.ts'],
+  },
+  {
+    id: 'github-stop-leader-only',
+    file: 'runners/runner-script.ts',
+    find: `'  kill -s KILL -- "-$p" 2>/dev/null || kill -s KILL "$p" 2>/dev/null',`,
+    replace: `'  kill -s KILL "$p" 2>/dev/null',`,
+    breaks: 'A runner is ended with all its processes.',
+    tests: ['runner-script.test.ts'],
   },
 ]);
