@@ -169,7 +169,14 @@ export class Bridge {
   }
 
   private serviceFor({ name, scope, credentials }: InstallationSettings): ActionsService {
-    const { clock, log, metrics, version, fetch, readFile = (file) => readTextFile(file, 'utf8') } = this.options;
+    const {
+      clock,
+      log,
+      metrics,
+      version,
+      fetch,
+      readFile = (file: string) => readTextFile(file, 'utf8'),
+    } = this.options;
     const http = new HttpClient(
       clock,
       (operation, status, ms) => {

@@ -34,7 +34,7 @@ async function served(limitMs: number): Promise<void> {
   expect(jobs.map(({ result, startedBy }) => [result, startedBy.length])).toEqual(jobs.map(() => ['succeeded', 1]));
 }
 
-/** Queues jobs, and resolves once the first ones run and others wait. */
+/** Queues jobs, and resolves once the first ones run; the last ones wait for their runners. */
 async function atWork(): Promise<void> {
   for (let count = 0; count < 4; count += 1) bridges.queueJob({ durationMs: 2 * MINUTE_MS });
   await until('jobs run', () => states().filter((state) => state === 'running').length === 4);

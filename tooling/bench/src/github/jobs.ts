@@ -26,9 +26,9 @@ export class JobSite {
 
   /** Resolves once the bridge has a session. */
   static async start(servers: string, signal: AbortSignal): Promise<JobSite> {
-    let site: JobSite | undefined;
+    const running: JobSite[] = [];
     const print = ({ text }: { readonly text: string }): void => {
-      if (RUNS.test(text)) site?.onRuns();
+      if (RUNS.test(text)) running.at(0)?.onRuns();
     };
     const github = await startSimulatedGithub({ clock: systemClock, random: systemRandom, print });
     const zooKeeper = connect({ servers });
@@ -39,7 +39,7 @@ export class JobSite {
     });
     bridge.start();
     const started = new JobSite(github, zooKeeper, bridge);
-    site = started;
+    running.push(started);
     await started.until(() => github.inspect.scaleSets()[0]?.session?.capacity === MAX_RUNNERS, signal);
     return started;
   }

@@ -165,8 +165,7 @@ export const BRIDGE_GITHUB: readonly Mutation[] = inPackage('packages/bridge-git
     find: 'const left = isConflict(error) ? await service.agentNamed(name, signal) : undefined;',
     replace: 'const left = isConflict(error) && name === "" ? await service.agentNamed(name, signal) : undefined;',
     breaks: 'A registration whose secret was lost is replaced.',
-    tests: [],
-    elsewhere: [SIMULATION],
+    tests: ['recovery.test.ts'],
   },
   {
     id: 'github-start-not-noted',

@@ -123,7 +123,12 @@ export class BridgeProcess {
     const signals = init.signal == null ? [this.link.signal] : [init.signal, this.link.signal];
     const answer = await this.receives(github.fetch(input, { ...init, signal: AbortSignal.any(signals) }));
     if (isChange) this.atStep();
-    return this.process.dead ? never() : answer;
+    return this.isDead() ? never() : answer;
+  }
+
+  /** The state changes in `atStep`, which the compiler does not know. */
+  private isDead(): boolean {
+    return this.process.dead;
   }
 
   /** Called before and after each change that it makes. */
@@ -156,7 +161,7 @@ export class BridgeProcess {
       checker.observed.announce(ops);
       const answer = await send();
       this.atStep();
-      return process.dead ? never() : answer;
+      return this.isDead() ? never() : answer;
     };
     return overlay(zooKeeper, {
       create: (path, data, options) =>
