@@ -13,6 +13,8 @@ export interface RunOrder extends Pick<
   readonly mutation?: string;
   /** Rules to ignore. */
   readonly without?: readonly string[];
+  /** True for a run with bridges for GitHub Actions. Default false. */
+  readonly bridges?: boolean;
 }
 
 interface PendingRun {

@@ -174,7 +174,7 @@ export class World {
     this.checker.step(`${name} is started with ${JSON.stringify(site)}`);
     const { server, cloud, cloudFaults, driverFaults, checker, mutation } = this;
     const scanner = this.scanner(process, random);
-    const log = stepLogger(name, checker);
+    const log = loggerOfSteps(name, checker);
     const environment = { server, cloud, cloudFaults, driverFaults, checker, random, scanner, log, mutation };
     const launcher = new LauncherProcess(process, environment, site);
     this.launchers = [...this.launchers.filter(({ process: { dead } }) => !dead), launcher];
@@ -187,7 +187,7 @@ export class World {
     const random = this.random();
     this.checker.step(`${machine.name} is started`);
     const { server, cloud, images, driverFaults, checker, mutation } = this;
-    const log = stepLogger(machine.name, checker);
+    const log = loggerOfSteps(machine.name, checker);
     const onDeath = (): void => {
       this.clock.schedule(between(random, RESTART_MS.least, RESTART_MS.greatest), () => this.startBuilder(machine));
     };
@@ -290,7 +290,7 @@ function greatest(limits: readonly (number | undefined)[]): number | undefined {
 }
 
 /** Returns a logger that records each message as a step. */
-function stepLogger(name: string, checker: Checker, fixed: LogFields = {}): Logger {
+export function loggerOfSteps(name: string, checker: Checker, fixed: LogFields = {}): Logger {
   const say = (message: string, fields: LogFields = {}): void => {
     const { node_id: node, node_request_id: request, error, reason } = { ...fixed, ...fields };
     const about = [node, request, reason, error].filter((part) => part !== undefined).map(String);
@@ -301,7 +301,7 @@ function stepLogger(name: string, checker: Checker, fixed: LogFields = {}): Logg
     info: say,
     warn: say,
     error: (message, error, fields) => say(message, { ...fields, error }),
-    with: (fields) => stepLogger(name, checker, { ...fixed, ...fields }),
-    named: () => stepLogger(name, checker, fixed),
+    with: (fields) => loggerOfSteps(name, checker, { ...fixed, ...fields }),
+    named: () => loggerOfSteps(name, checker, fixed),
   };
 }

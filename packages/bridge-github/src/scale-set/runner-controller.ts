@@ -11,13 +11,12 @@ import {
   RequestRemovedError,
   type Interruption,
 } from '@nodepool/requestor';
-import { SshError, sshTarget } from '@nodepool/daemon/ssh';
+import { SshError } from '@nodepool/daemon/ssh';
 import { runnerDataValue, type RunnerData } from '@nodepool/store/github';
 import type { BridgeContext } from '../context.js';
 import type { ActionsService, JitConfig } from '../github/actions-service.js';
 import { isConflict, isJobRunning } from '../github/errors.js';
-import { RUNNER_PHASE } from '../metrics.js';
-import { RunnerProcess, type RunnerEnd } from '../runners/runner-process.js';
+import type { RunnerProcess, RunnerEnd } from '../runners/runner-process.js';
 import { ASKED, type Runner } from '../runners/runner.js';
 import type { ScaleSetSettings } from '../settings/settings.js';
 
@@ -37,7 +36,6 @@ const RESULT_WAIT_MS = 5000;
 export interface RunnerControllerOptions {
   readonly context: BridgeContext;
   readonly service: ActionsService;
-  readonly installation: string;
   readonly settings: () => ScaleSetSettings;
   /** Id of the scale set in GitHub; undefined until it is known. */
   readonly scaleSetId: () => number | undefined;
@@ -47,6 +45,10 @@ export interface RunnerControllerOptions {
   readonly enqueue: (runner: Runner, delayMs?: number) => void;
   /** Called when a runner has ended and nothing of it is left but perhaps its registration. */
   readonly onEnded: (runner: Runner) => void;
+  /** Called when a runner has connected to GitHub. */
+  readonly onOnline: (runner: Runner) => void;
+  /** Called with the duration of a phase. */
+  readonly observe: (phase: 'node' | 'register' | 'start', runner: Runner, ms: number) => void;
   /** Called when the state of a runner has changed. */
   readonly onChange: () => void;
 }
@@ -129,7 +131,7 @@ export class RunnerController {
       return this.notObtained(runner, error);
     }
     this.adopted(runner);
-    this.observe('node', this.now() - runner.createdAt);
+    this.options.observe('node', runner, this.now() - runner.createdAt);
     this.options.onChange();
     return await this.reconcile(runner, signal);
   }
@@ -168,7 +170,7 @@ export class RunnerController {
     const [node] = runner.lease?.nodes ?? [];
     if (node === undefined) return undefined;
     try {
-      runner.process ??= new RunnerProcess(context.ssh(identity), sshTarget(node, user), context.clock);
+      runner.process ??= context.processes.on(node, { user, identity });
       return runner.process;
     } catch (error) {
       if (!(error instanceof SshError)) throw error;
@@ -186,7 +188,7 @@ export class RunnerController {
     const startedAt = this.now();
     const { encoded, agent } = await this.register(id, runner.name, signal);
     runner.registeredAt = this.now();
-    this.observe('register', runner.registeredAt - startedAt);
+    this.options.observe('register', runner, runner.registeredAt - startedAt);
     const data: RunnerData = { ...runner.data, agent: agent.id, started: true };
     // From here on the node has perhaps run a job, and is never used for another runner.
     await lease.use({ userData: runnerDataValue(data), signal });
@@ -280,7 +282,8 @@ export class RunnerController {
     runner.onlineAt = now;
     runner.unreachableSince = undefined;
     runner.waitsFor = undefined;
-    if (runner.registeredAt !== undefined) this.observe('start', now - runner.registeredAt);
+    this.options.onOnline(runner);
+    if (runner.registeredAt !== undefined) this.options.observe('start', runner, now - runner.registeredAt);
     this.options.onChange();
   }
 
@@ -351,11 +354,6 @@ export class RunnerController {
     } finally {
       limited.unlink();
     }
-  }
-
-  private observe(phase: 'node' | 'register' | 'start', ms: number): void {
-    const { context, installation, settings } = this.options;
-    context.metrics.observe(RUNNER_PHASE, { installation, scale_set: settings().name, phase }, ms);
   }
 }
 
