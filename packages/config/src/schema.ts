@@ -7,6 +7,7 @@ import {
   imageTestProperties,
   type JsonObject,
 } from '@nodepool/core';
+import { readySchema } from './ready/schema.js';
 import { PATH_NAME_PATTERN } from './schema-words.js';
 import { DEFAULT_MAX_IDLE_SECONDS, DEFAULT_MAX_WAIT_MS } from './types.js';
 
@@ -197,6 +198,7 @@ const label = mapping(
       default: 0,
       description: 'Number of nodes to keep ready. -1 disables the label.',
     },
+    ready: readySchema,
     'max-ready-age': {
       type: ['number', 'null'],
       default: 0,
