@@ -1,7 +1,14 @@
 /** The key `ready` of labels: its values, its problems, and the number of ready nodes that it asks for. */
 
 import { describe, expect, it } from '@jest/globals';
-import { formatProblem, nextScheduleChange, readyTarget, type TopLabelConfig } from '@nodepool/config';
+import {
+  formatProblem,
+  nextTargetChange,
+  QUARTER_MS,
+  readyTarget,
+  type ReadyForecast,
+  type TopLabelConfig,
+} from '@nodepool/config';
 import { configOf, problemsOf } from './files.js';
 
 const HOUR_MS = 3_600_000;
@@ -15,6 +22,8 @@ async function label(text: string): Promise<TopLabelConfig> {
 
 const at = (time: string): number => Date.parse(time);
 const NOON = at('2026-01-07T12:00:00Z');
+
+const forecastOf = (...counts: number[]): ReadyForecast => ({ from: NOON, counts, leadMs: 120_000 });
 
 describe('ready', () => {
   it('has defaults for every key', async () => {
@@ -50,19 +59,17 @@ describe('ready', () => {
         - {cron: "0 8 * * *"}
       forecast: {served-at-once: 100%, max-idle-cost: 3}
 `);
-    expect(problems.map((problem) => formatProblem(problem).replace(/^[^:]*:/, ''))).toMatchInlineSnapshot(`
-[
-  "5:12: labels[0].ready.max: expected a number of at least \`min\`, 3, found 2",
-  "6:14: labels[0].ready.spare: expected a whole number or a string that matches ^(?:100|[0-9]{1,2}(?:\\.[0-9]+)?)%$, found "5 percent"",
-  "8:18: labels[0].ready.schedule[0].cron: expected a cron pattern of five fields, e.g. "0 8 * * mon-fri", found "0 8 * *": invalid configuration format ('0 8 * *'), exactly five, six, or seven space separated parts are required.",
-  "9:18: labels[0].ready.schedule[1].cron: expected a cron pattern of five fields, e.g. "0 8 * * mon-fri", found "0 8 30 2 *": which no date matches",
-  "10:41: labels[0].ready.schedule[2].timezone: expected a time zone, e.g. "Europe/Berlin" or "UTC", found "Europe/Bonn"",
-  "11:38: labels[0].ready.schedule[3].until: expected a cron pattern of five fields, e.g. "0 8 * * mon-fri", found "0 99 * * *": Invalid value for hour: 99",
-  "12:11: labels[0].ready.schedule[4]: expected at least one of the keys min, max or spare, found none of them",
-  "13:17: labels[0].ready.forecast: expected a value that must have property cost-per-idle-hour when property max-idle-cost is present, found a mapping",
-  "13:34: labels[0].ready.forecast.served-at-once: expected a string that matches ^(?!0+(?:\\.0+)?%)[0-9]{1,2}(?:\\.[0-9]+)?%$, found "100%"",
-]
-`);
+    expect(problems.map((problem) => formatProblem(problem).replace(/^[^:]*:/, ''))).toEqual([
+      '5:12: labels[0].ready.max: expected a number of at least `min`, 3, found 2',
+      '6:14: labels[0].ready.spare: expected a whole number or a percentage, e.g. "20%", found "5 percent"',
+      '8:18: labels[0].ready.schedule[0].cron: expected a cron pattern of five fields, e.g. "0 8 * * mon-fri", found "0 8 * *": invalid configuration format (\'0 8 * *\'), exactly five, six, or seven space separated parts are required.',
+      '9:18: labels[0].ready.schedule[1].cron: expected a cron pattern of five fields, e.g. "0 8 * * mon-fri", found "0 8 30 2 *": which no date matches',
+      '10:41: labels[0].ready.schedule[2].timezone: expected a time zone, e.g. "Europe/Berlin" or "UTC", found "Europe/Bonn"',
+      '11:38: labels[0].ready.schedule[3].until: expected a cron pattern of five fields, e.g. "0 8 * * mon-fri", found "0 99 * * *": Invalid value for hour: 99',
+      '12:11: labels[0].ready.schedule[4]: expected at least one of the keys min, max or spare, found none of them',
+      '13:34: labels[0].ready.forecast.served-at-once: expected a percentage of more than "0%" and less than "100%", found "100%"',
+      '13:55: labels[0].ready.forecast.max-idle-cost: expected `cost-per-idle-hour` beside it, found none',
+    ]);
   });
 });
 
@@ -78,12 +85,12 @@ describe('the target', () => {
   it('is the largest of what the keys ask for, at most max, and says which', async () => {
     const settings = await label('{name: a, min-ready: 2, ready: {min: 3, spare: 5, max: 10, forecast: true}}');
     const target = (inUse: number, forecast?: number): string => {
-      const known = forecast === undefined ? undefined : { count: forecast, reason: `a forecast of ${forecast}` };
+      const known = forecast === undefined ? undefined : forecastOf(forecast);
       const { count, reason } = readyTarget(NOON, inUse, settings, known);
       return `${count} = ${reason}`;
     };
     expect(target(2)).toBe('7 = 5 spare above 2 in use');
-    expect(target(2, 9)).toBe('9 = a forecast of 9');
+    expect(target(2, 9)).toBe('9 = forecast to serve 95 % at once');
     expect(target(2, 6)).toBe('7 = 5 spare above 2 in use');
     expect(target(8)).toBe('10 = max; without it 13 (5 spare above 8 in use)');
     const few = await label('{name: a, min-ready: 2, ready: {min: 3}}');
@@ -95,11 +102,11 @@ describe('the target', () => {
 
   it('keeps a forecast within what the cost allows', async () => {
     const settings = await label('{name: a, ready: {forecast: {cost-per-idle-hour: 0.25, max-idle-cost: 1}}}');
-    expect(readyTarget(NOON, 0, settings, { count: 9, reason: 'a forecast' })).toEqual({
+    expect(readyTarget(NOON, 0, settings, forecastOf(9))).toEqual({
       count: 4,
-      reason: 'max-idle-cost; without it 9 (a forecast)',
+      reason: 'max-idle-cost; without it 9 (forecast to serve 95 % at once)',
     });
-    expect(readyTarget(NOON, 0, settings, { count: 4, reason: 'a forecast' }).reason).toBe('a forecast');
+    expect(readyTarget(NOON, 0, settings, forecastOf(4)).reason).toBe('forecast to serve 95 % at once');
   });
 
   it('follows a schedule in its time zone, across both changes of daylight saving time', async () => {
@@ -154,11 +161,30 @@ describe('the target', () => {
     const settings = await label(
       '{name: a, ready: {schedule: [{cron: "0 8 * * *", until: "0 18 * * *", min: 3}, {cron: "30 12 * * *", min: 4}]}}',
     );
-    const next = (time: string): string => new Date(nextScheduleChange(settings, at(time))).toISOString().slice(0, 16);
+    const next = (time: string): string =>
+      new Date(nextTargetChange(at(time), settings, undefined)).toISOString().slice(0, 16);
     expect(next('2026-01-07T07:59:59Z')).toBe('2026-01-07T08:00');
     expect(next('2026-01-07T08:00:00Z')).toBe('2026-01-07T12:30');
     expect(next('2026-01-07T12:30:00Z')).toBe('2026-01-07T18:00');
     expect(next('2026-01-07T18:00:00Z')).toBe('2026-01-08T08:00');
-    expect(nextScheduleChange(await label('{name: a, ready: {min: 3}}'), NOON)).toBe(Infinity);
+    expect(nextTargetChange(NOON, await label('{name: a, ready: {min: 3}}'), undefined)).toBe(Infinity);
+  });
+
+  it('uses the number of a forecast one boot time before its quarter, and the last one for an hour', async () => {
+    const settings = await label('{name: a, ready: {forecast: true}}');
+    const forecast = forecastOf(3, 7, 2);
+    const count = (offset: number): number => readyTarget(NOON + offset, 0, settings, forecast).count;
+    const [lead, end] = [120_000, 3 * QUARTER_MS];
+    expect([count(-lead - 1), count(-lead), count(0)]).toEqual([0, 3, 3]);
+    expect([count(QUARTER_MS - lead - 1), count(QUARTER_MS - lead)]).toEqual([3, 7]);
+    expect([count(2 * QUARTER_MS - 1), count(2 * QUARTER_MS)]).toEqual([7, 2]);
+    expect([count(end), count(end + 4 * QUARTER_MS), count(end + 4 * QUARTER_MS + 1)]).toEqual([2, 2, 0]);
+    const changes: number[] = [];
+    for (let now = NOON - QUARTER_MS; now < Infinity; now = nextTargetChange(now, settings, forecast))
+      changes.push(now - NOON);
+    for (const [index, change] of changes.entries()) {
+      const before = changes[index - 1];
+      if (before !== undefined) expect(count(change - 1)).toBe(count(before));
+    }
   });
 });

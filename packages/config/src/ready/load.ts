@@ -19,7 +19,7 @@ export function loadReady(label: JsonObject, report: Report): ReadySettings | un
     max: numberAt(section, 'max') ?? Infinity,
     spare: spareAt(section),
     schedule: scheduleOf(section, (path, problem) => report(['ready', 'schedule', ...path], problem)),
-    forecast: forecastOf(section),
+    forecast: forecastOf(section, report),
   };
   if (settings.min > settings.max) {
     report(['ready', 'max'], { expected: `a number of at least \`min\`, ${settings.min}` });
@@ -58,11 +58,14 @@ function scheduleOf(section: JsonObject, report: Report): ScheduleEntry[] {
   });
 }
 
-function forecastOf({ forecast }: JsonObject): ForecastSettings | undefined {
+function forecastOf({ forecast }: JsonObject, report: Report): ForecastSettings | undefined {
   if (forecast === true) return { servedAtOnce: DEFAULT_SERVED_AT_ONCE, affordable: Infinity };
   if (!isJsonObject(forecast)) return undefined;
   const share = stringAt(forecast, 'served-at-once');
   const [cost, mostCost] = [numberAt(forecast, 'cost-per-idle-hour'), numberAt(forecast, 'max-idle-cost')];
+  if (cost === undefined && mostCost !== undefined) {
+    report(['ready', 'forecast', 'max-idle-cost'], { expected: '`cost-per-idle-hour` beside it', found: 'none' });
+  }
   return {
     servedAtOnce: share === undefined ? DEFAULT_SERVED_AT_ONCE : percentOf(share),
     affordable: cost === undefined || mostCost === undefined ? Infinity : Math.floor(mostCost / cost + 1e-9),

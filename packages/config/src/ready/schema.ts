@@ -1,11 +1,8 @@
 /** The schema of `ready`. */
 
 import type { JsonObject } from '@nodepool/core';
+import { INNER_PERCENT_PATTERN, PERCENT_PATTERN } from '../schema-words.js';
 import { DEFAULT_SERVED_AT_ONCE } from './settings.js';
-
-const PERCENT = '^(?:100|[0-9]{1,2}(?:\\.[0-9]+)?)%$';
-/** More than 0 and less than 100, because no finite number of nodes serves all requests at once. */
-const INNER_PERCENT = '^(?!0+(?:\\.0+)?%)[0-9]{1,2}(?:\\.[0-9]+)?%$';
 
 const min: JsonObject = { type: 'integer', minimum: 0, description: 'Fewest ready nodes.' };
 const max: JsonObject = {
@@ -16,7 +13,7 @@ const max: JsonObject = {
 const spare: JsonObject = {
   type: ['integer', 'string'],
   minimum: 0,
-  pattern: PERCENT,
+  pattern: PERCENT_PATTERN,
   description:
     'Ready nodes that follow use. A number: so many more ready nodes than nodes in use. A percentage, e.g. `20%`: that part of the nodes in use, rounded up.',
 };
@@ -55,7 +52,7 @@ const forecast: JsonObject = {
   properties: {
     'served-at-once': {
       type: 'string',
-      pattern: INNER_PERCENT,
+      pattern: INNER_PERCENT_PATTERN,
       default: `${DEFAULT_SERVED_AT_ONCE * 100}%`,
       description: 'Part of the requested nodes that are ready when they are requested.',
     },
@@ -71,7 +68,6 @@ const forecast: JsonObject = {
         'Most that the nodes which the forecast keeps ready may cost per hour, in the same currency. Requires `cost-per-idle-hour`.',
     },
   },
-  dependentRequired: { 'max-idle-cost': ['cost-per-idle-hour'] },
   additionalProperties: false,
   description:
     'Ready nodes for the demand that the history of the label lets expect in each quarter of an hour. `true`: with the defaults.',
