@@ -1,16 +1,15 @@
 /**
- * Chooses the price of a ready node, in nodes that it serves per quarter of an hour, from the outcomes of predictions
- * in the last two weeks.
+ * Chooses the price of a ready node, in nodes that it serves per quarter of an hour, from the outcomes of earlier
+ * predictions.
  */
 
-/** Time for which outcomes count, in quarters: two weeks. */
-const WINDOW = 1344;
-/** Number of nodes that must have been requested before the price is chosen from outcomes. */
-const ENOUGH_DEMAND = 50;
-/** Price without outcomes. */
-const FIRST_PRICE = 0.05;
-/** Range of prices that are told apart, and their ratio. */
-const LOWEST_PRICE = 1e-4;
+const WEEK = 672;
+/** Time for which outcomes count, in quarters. */
+const WINDOW = 8 * WEEK;
+/** Largest ratio between the price and the one without outcomes. The limit keeps rare bursts from deciding alone. */
+const MAX_CHANGE = 4;
+/** Range of prices that are told apart, and their ratio as a logarithm. */
+const LOWEST_PRICE = 1e-5;
 const HIGHEST_PRICE = 1000;
 const RATIO = Math.log(1.02);
 
@@ -25,21 +24,37 @@ interface Outcome {
 
 export class PriceChoice {
   private outcomes: Outcome[] = [];
+  private first: number | undefined;
+  private last = 0;
   private demand = 0;
   /** Nodes that are served at once at the price of each bucket, and not at higher ones. */
   private readonly served = new Float64Array(BUCKETS);
 
   /** Adds a quarter with the ready nodes that were predicted to be worth their time at each price. */
   add(index: number, demand: number, steps: readonly { readonly price: number; readonly served: number }[]): void {
+    this.first ??= index;
+    this.last = index;
+    // The predictions of the first week do not know the days of the week yet.
+    if (index < this.first + WEEK) return;
     const outcome = { index, demand, steps: steps.map(({ price, served }) => ({ bucket: bucketOf(price), served })) };
     this.outcomes.push(outcome);
     this.count(outcome, 1);
     while ((this.outcomes[0]?.index ?? Infinity) <= index - WINDOW) this.dropOldest();
   }
 
-  /** Returns the highest price at which the share of the demand would have been served at once. */
+  /**
+   * Returns the highest price at which the share of the demand would have been served at once. The fewer weeks of
+   * outcomes there are, the nearer it is to a first guess: a node may miss as much as the share of the demand may.
+   */
   priceFor(servedAtOnce: number): number {
-    if (this.demand < ENOUGH_DEMAND) return FIRST_PRICE;
+    const guess = 1 - servedAtOnce;
+    const weeks = Math.min(WINDOW, this.last - (this.first ?? this.last) - WEEK) / WEEK;
+    if (weeks <= 0 || this.demand === 0) return guess;
+    const change = Math.log(this.best(servedAtOnce) / guess) * (weeks / (weeks + 1));
+    return guess * Math.exp(Math.min(Math.log(MAX_CHANGE), Math.max(-Math.log(MAX_CHANGE), change)));
+  }
+
+  private best(servedAtOnce: number): number {
     let missing = servedAtOnce * this.demand;
     for (let bucket = BUCKETS - 1; bucket > 0; bucket -= 1) {
       missing -= this.served[bucket] ?? 0;
