@@ -14,7 +14,7 @@ export class HeldTarget {
 
   /** `windowMs`: time for which a larger target is held; `start`: time of the first target. */
   constructor(
-    private readonly windowMs: number,
+    readonly windowMs: number,
     private readonly start: number,
   ) {}
 

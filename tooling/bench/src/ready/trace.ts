@@ -35,7 +35,9 @@ function podList([header = '', ...lines]: readonly string[]): Job[] {
 
 /** Fields of a line: number, submission, wait, run time, … */
 function workload(lines: readonly string[]): Job[] {
-  const start = lines.map((line) => /^;\s*UnixStartTime:\s*(\d+)/u.exec(line)?.[1]).find((found) => found !== undefined);
+  const start = lines
+    .map((line) => /^;\s*UnixStartTime:\s*(\d+)/u.exec(line)?.[1])
+    .find((found) => found !== undefined);
   const epoch = start === undefined ? ANONYMOUS_START : Number(start) * 1000;
   return lines.flatMap((line) => {
     if (line.startsWith(';') || line.trim() === '') return [];
