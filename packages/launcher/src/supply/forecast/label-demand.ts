@@ -36,6 +36,8 @@ export class LabelDemand {
   private lastAt = 0;
   private bootMs: number | undefined;
   private lastRequest: number | undefined;
+  /** True once the old days are deleted. */
+  private isCleaned = false;
 
   private constructor(
     private readonly label: string,
@@ -87,7 +89,7 @@ export class LabelDemand {
     return { from: this.index * QUARTER_MS, counts: this.model.sizes(indexes, servedAtOnce), leadMs: this.leadMs };
   }
 
-  /** Writes the days that have changed. Rejects with `LostOwnershipError` if another launcher counts. */
+  /** Writes the day, and deletes old ones. Resolves with the numbers of the deleted days. Rejects with `LostOwnershipError` if another launcher counts. */
   async save(store: Pick<Store, 'demand'>, signal: AbortSignal): Promise<readonly number[]> {
     const { label, today, bootMs, lastRequest, counter } = this;
     const { quarter } = counter;
@@ -96,8 +98,9 @@ export class LabelDemand {
     const data = encodeDemand({ quarters, bootMs, lastRequest });
     today.version = await store.demand.write(label, { day: today.day, version: today.version, data }, { signal });
     const day = dayOf(this.index);
-    if (day === today.day) return [];
-    this.today = { day, version: undefined, quarters: [] };
+    if (day !== today.day) this.today = { day, version: undefined, quarters: [] };
+    else if (this.isCleaned) return [];
+    this.isCleaned = true;
     return store.demand.removeBefore(label, day - KEPT_DAYS, { signal });
   }
 
