@@ -62,7 +62,6 @@ export {
   REQUESTS_ROOT,
   buildPath,
   componentsPath,
-  demandPath,
   encodedName,
   newRequestPath,
   nodePath,
