@@ -43,7 +43,6 @@ export function createControllers(
     new LostRequests(context, ledger),
     new OrphanedLocks(context),
     new EmptyRecordRounds(context, 'remove empty node records', (call) => context.store.nodes.removeEmpty(call)),
-    // Before the elections end, which the last record of demand requires.
     forecasts,
     new MinReady(context, abandoned, targets, forecasts),
     new ImageReviews(context, launches),

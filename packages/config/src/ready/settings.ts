@@ -5,11 +5,11 @@ export interface ReadySettings {
   readonly min: number;
   /** Most ready nodes; Infinity: no limit. */
   readonly max: number;
-  /** Ready nodes by the number of nodes in use; undefined: they do not follow use. */
+  /** Ready nodes by the number of nodes in use; undefined if they do not follow use. */
   readonly spare: Spare | undefined;
   /** Times of day or week with values of their own; of several that apply, the last one decides. */
   readonly schedule: readonly ScheduleEntry[];
-  /** Undefined: demand is not forecast. */
+  /** Undefined if demand is not forecast. */
   readonly forecast: ForecastSettings | undefined;
 }
 

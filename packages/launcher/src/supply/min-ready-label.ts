@@ -1,6 +1,6 @@
 /**
- * Keeps `min-ready` nodes of one label ready, or as many as `ready` asks for. The launchers that serve the label elect one of them to request missing
- * nodes, so that each missing node is requested once.
+ * Keeps `min-ready` nodes of one label ready, or as many as `ready` asks for. The launchers that serve the label elect
+ * one of them to request missing nodes, so that each missing node is requested once.
  */
 
 import { election, type Election, type LockRecipe } from '@nodepool/zookeeper';

@@ -1,6 +1,6 @@
 /**
- * Keeps the nodes of each label ready that `ReadyTargets` asks for, `min-ready` in most cases, by submitting ephemeral requests of the lowest priority. A node that a
- * request takes is replaced at once.
+ * Keeps the nodes of each label ready that `ReadyTargets` asks for, `min-ready` in most cases, by submitting ephemeral
+ * requests of the lowest priority. A node that a request takes is replaced at once.
  */
 
 import { MIN_READY_REQUESTOR, WorkQueue, type Reconciled } from '@nodepool/core';
@@ -35,7 +35,7 @@ export class MinReady implements Controller {
     private readonly context: LauncherContext,
     abandoned: AbandonedNodes,
     private readonly targets: Pick<ReadyTargets, 'of' | 'onChange'>,
-    private readonly forecasts: Pick<DemandForecasts, 'elected'>,
+    private readonly forecasts: Pick<DemandForecasts, 'elected' | 'stop'>,
   ) {
     const { store, random, clock, hostname, log } = context;
     this.queue = new WorkQueue({
@@ -97,10 +97,12 @@ export class MinReady implements Controller {
   async stop(): Promise<void> {
     for (const unsubscribe of this.unsubscribe) unsubscribe();
     this.supply.close();
-    for (const keeper of this.labels.values()) this.end(keeper);
-    this.labels.clear();
     this.queue.close();
     this.removals.close();
+    // Only the elected launcher writes the demand.
+    await this.forecasts.stop();
+    for (const keeper of this.labels.values()) this.end(keeper);
+    this.labels.clear();
     await Promise.all(this.ending);
   }
 

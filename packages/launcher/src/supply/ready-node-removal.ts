@@ -1,10 +1,10 @@
 /**
- * Deletes free ready nodes that are too old (`max-age`, `max-ready-age`), or that their label has beyond those
- * that it keeps ready for longer than its `max-idle-time`: their requests were withdrawn, or their requestors died before they
- * locked the nodes. No node is deleted within the `min-retention-time` of its label.
+ * Deletes free ready nodes that are too old (`max-age`, `max-ready-age`), or that their label has not needed for its
+ * `max-idle-time`: it keeps fewer nodes ready than before, their requests were withdrawn, or their requestors died
+ * before they locked the nodes. No node is deleted within the `min-retention-time` of its label.
  *
- * `MinReady` requests the replacement of a node before the node is too old, and the
- * old node is deleted once the replacement is ready. All launchers choose the nodes in the same order.
+ * `MinReady` requests the replacement of a node before the node is too old, and the old node is deleted once the
+ * replacement is ready. All launchers choose the nodes in the same order.
  */
 
 import { WorkQueue, type Reconciled } from '@nodepool/core';

@@ -162,6 +162,20 @@ describe('a forecast', () => {
     expect([...world.records(DEMAND)].map(([id]) => id)).toHaveLength(stored.length);
   });
 
+  it('counts a request once that several launchers see one after another', async () => {
+    const full = { labels: labels({ forecast }).labels ?? new Map() };
+    world.cloud.configure({ quota: { instances: 0, cores: Infinity, ram: Infinity } });
+    for (const host of ['launcher1', 'launcher2', 'launcher3']) {
+      const launcher = await world.launcher([demo()], host, full);
+      await world.clock.advance(MINUTE_MS);
+      if (host === 'launcher1') await world.submit(['small', 'small']);
+      await world.clock.advance(MINUTE_MS);
+      await launcher.stop();
+    }
+    const [day] = world.records(DEMAND).values();
+    expect(day?.['quarters']).toEqual([[Math.floor(world.clock.now() / 900_000), 2, [1, 1]]]);
+  });
+
   it('deletes records of demand that are four weeks old, and nothing else', async () => {
     const { zk, stop } = await world.launcher([demo()], 'launcher1', labels({}));
     const today = Math.floor(world.clock.now() / 86_400_000);

@@ -1,4 +1,7 @@
-/** Liveness 5: the number of ready nodes is `min-ready`, or what `spare` asks for, regardless of the number of launchers. */
+/**
+ * Liveness 5: the number of ready nodes is `min-ready`, or what `spare` asks for, regardless of the number of
+ * launchers.
+ */
 
 import { MIN_READY_REQUESTOR } from '@nodepool/core';
 import type { Seen } from '../observed.js';

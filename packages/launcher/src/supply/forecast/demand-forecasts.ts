@@ -14,6 +14,9 @@ import { LabelDemand } from './label-demand.js';
 /** Limits of the wait (ms) before a failed read or write is repeated. */
 const BACK_OFF = { firstMs: 1000, longestMs: 60_000 } as const;
 
+/** Limit of the last write (ms), so that a launcher stops without ZooKeeper, too. */
+const LAST_SAVE_MS = 5000;
+
 /** The work of this launcher for a label. */
 interface Term {
   readonly signal: AbortSignal;
@@ -27,6 +30,7 @@ export class DemandForecasts implements Controller {
   private readonly terms = new Map<string, Term>();
   private readonly published = new Map<string, DemandForecast>();
   private readonly queue: WorkQueue<string>;
+  private stopping: Promise<void> | undefined;
   private readonly unsubscribe: (() => void)[];
 
   constructor(
@@ -62,8 +66,13 @@ export class DemandForecasts implements Controller {
     for (const label of this.terms.keys()) this.queue.add(label);
   }
 
-  /** Resolves once the demand of the present quarter of an hour is written. */
-  async stop(): Promise<void> {
+  /** Resolves once the demand of the present quarter of an hour is written. Call it before the terms end. */
+  stop(): Promise<void> {
+    this.stopping ??= this.saveAll();
+    return this.stopping;
+  }
+
+  private async saveAll(): Promise<void> {
     for (const unsubscribe of this.unsubscribe) unsubscribe();
     this.queue.close();
     await Promise.all(Array.from(this.terms, ([label, term]) => this.saveLast(label, term)));
@@ -88,7 +97,7 @@ export class DemandForecasts implements Controller {
       term.demand ??= await this.load(label, term.signal);
       const { from, counts, leadMs } = term.demand.forecast(clock.now(), forecast.servedAtOnce);
       this.change(label, { from: from / 1000, counts, lead: Math.round(leadMs / 1000) });
-      const removed = await term.demand.save(store, term.signal);
+      const removed = await term.demand.save(store, { signal: term.signal });
       if (removed.length > 0)
         log.info('Deleted old records of demand', { label, days: removed, reason: 'they are older than four weeks' });
       term.failures = 0;
@@ -113,7 +122,7 @@ export class DemandForecasts implements Controller {
   private async saveLast(label: string, { demand, signal }: Term): Promise<void> {
     const { store, log } = this.context;
     try {
-      if (!signal.aborted) await demand?.save(store, signal);
+      if (!signal.aborted) await demand?.save(store, { signal, timeoutMs: LAST_SAVE_MS });
     } catch (error) {
       if (!signal.aborted) log.warn('The latest demand for a label could not be saved', { label, error });
     }

@@ -11,7 +11,7 @@ export interface DemandRecord {
   readonly quarters: readonly Quarter[];
   /** Time from the creation of a node until it is ready (ms); undefined if no node was seen. */
   readonly bootMs: number | undefined;
-  /** Sequence number of the last counted request; undefined if none was counted. */
+  /** Sequence number of the last counted request, -1 before the first; undefined if it is unknown. */
   readonly lastRequest: number | undefined;
 }
 
@@ -27,9 +27,9 @@ export function encodeDemand({ quarters, bootMs, lastRequest }: DemandRecord): J
 export function decodeDemand(data: JsonObject): DemandRecord {
   const { quarters, boot, last_request: lastRequest } = data;
   return {
-    quarters: Array.isArray(quarters) ? quarters.flatMap((each) => decodeQuarter(each) ?? []) : [],
+    quarters: listOf(quarters).flatMap((each) => decodeQuarter(each) ?? []),
     bootMs: isCount(boot) ? boot * 1000 : undefined,
-    lastRequest: isCount(lastRequest) ? lastRequest : undefined,
+    lastRequest: typeof lastRequest === 'number' ? lastRequest : undefined,
   };
 }
 
@@ -38,6 +38,10 @@ function decodeQuarter(value: JsonValue): Quarter | undefined {
   const [index, demand, gains] = value as readonly (JsonValue | undefined)[];
   if (!isCount(index) || !isCount(demand) || !Array.isArray(gains)) return undefined;
   return { index, demand, gains: (gains as readonly JsonValue[]).map((gain) => (typeof gain === 'number' ? gain : 0)) };
+}
+
+function listOf(value: JsonValue | undefined): readonly JsonValue[] {
+  return Array.isArray(value) ? (value as readonly JsonValue[]) : [];
 }
 
 function isCount(value: JsonValue | undefined): value is number {

@@ -6,6 +6,7 @@
 import { MIN_READY_REQUESTOR } from '@nodepool/core';
 import { QUARTER_MS, type ReadyForecast } from '@nodepool/config';
 import type { DemandDay, RequestEntry, Store } from '@nodepool/store';
+import type { CallOptions } from '@nodepool/zookeeper';
 import { DemandCounter, quarterOf, type Quarter } from './demand-counter.js';
 import { DemandModel } from './demand-model.js';
 import { decodeDemand, encodeDemand, QUARTERS_PER_DAY } from './demand-record.js';
@@ -89,19 +90,22 @@ export class LabelDemand {
     return { from: this.index * QUARTER_MS, counts: this.model.sizes(indexes, servedAtOnce), leadMs: this.leadMs };
   }
 
-  /** Writes the day, and deletes old ones. Resolves with the numbers of the deleted days. Rejects with `LostOwnershipError` if another launcher counts. */
-  async save(store: Pick<Store, 'demand'>, signal: AbortSignal): Promise<readonly number[]> {
+  /**
+   * Writes the day, and deletes old ones. Resolves with the numbers of the deleted days. Rejects with
+   * `LostOwnershipError` if another launcher counts.
+   */
+  async save(store: Pick<Store, 'demand'>, options: CallOptions): Promise<readonly number[]> {
     const { label, today, bootMs, lastRequest, counter } = this;
     const { quarter } = counter;
     const quarters =
       quarter.demand > 0 && dayOf(quarter.index) === today.day ? [...today.quarters, quarter] : today.quarters;
     const data = encodeDemand({ quarters, bootMs, lastRequest });
-    today.version = await store.demand.write(label, { day: today.day, version: today.version, data }, { signal });
+    today.version = await store.demand.write(label, { day: today.day, version: today.version, data }, options);
     const day = dayOf(this.index);
     if (day !== today.day) this.today = { day, version: undefined, quarters: [] };
     else if (this.isCleaned) return [];
     this.isCleaned = true;
-    return store.demand.removeBefore(label, day - KEPT_DAYS, { signal });
+    return store.demand.removeBefore(label, day - KEPT_DAYS, options);
   }
 
   private get leadMs(): number {

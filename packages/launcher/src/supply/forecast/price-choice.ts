@@ -8,7 +8,7 @@ const WEEK = 672;
 const WINDOW = 8 * WEEK;
 /** Largest ratio between the price and the one without outcomes. The limit keeps rare bursts from deciding alone. */
 const MAX_CHANGE = 4;
-/** Range of prices that are told apart, and their ratio as a logarithm. */
+/** Range of the prices, and the ratio of neighbouring ones as a logarithm. */
 const LOWEST_PRICE = 1e-5;
 const HIGHEST_PRICE = 1000;
 const RATIO = Math.log(1.02);
