@@ -1,5 +1,7 @@
 /** The key `ready` of labels: its values, its problems, and the number of ready nodes that it asks for. */
 
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { describe, expect, it } from '@jest/globals';
 import {
   formatProblem,
@@ -26,6 +28,12 @@ const NOON = at('2026-01-07T12:00:00Z');
 const forecastOf = (...counts: number[]): ReadyForecast => ({ from: NOON, counts, leadMs: 120_000 });
 
 describe('ready', () => {
+  it('is valid as the documentation shows it', async () => {
+    const page = readFileSync(join(__dirname, '../../../docs/ready-nodes.md'), 'utf8');
+    const [, text = ''] = /^```yaml\n(.*?)^```/msu.exec(page) ?? [];
+    expect((await configOf(text)).labels.get('debian')?.ready?.schedule).toHaveLength(1);
+  });
+
   it('has defaults for every key', async () => {
     const { ready } = await label('{name: a, ready: {}}');
     expect(ready).toEqual({ min: 0, max: Infinity, spare: undefined, schedule: [], forecast: undefined });
