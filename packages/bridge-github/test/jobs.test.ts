@@ -97,6 +97,36 @@ it('runners wait for jobs with min-runners, and a job starts on one of them', as
   await world.until('two runners are online again', () => online() === 2);
 });
 
+describe('the result of a job, with which launchers judge images,', () => {
+  it.each([
+    ['succeeded', 'success'],
+    ['failed', 'failure'],
+  ] as const)('is reported with the node: %s', async (conclusion, result) => {
+    world.startBridge();
+    world.github.queueJob({ ...JOB, conclusion, durationMs: 200 });
+    await world.untilServed();
+    expect(world.launcher.results).toEqual([result]);
+  });
+
+  it('is not reported for a job that was cancelled', async () => {
+    world.startBridge();
+    const job = world.github.queueJob({ ...JOB, durationMs: 60_000 });
+    await world.until('the job runs', () => world.github.inspect.jobs()[0]?.state === 'running');
+    expect(world.github.cancelJob(job)).toBe(true);
+    await world.untilServed();
+    expect(world.launcher.results).toEqual([null]);
+  });
+
+  it('is not reported for a runner that died, although GitHub says that its job has failed', async () => {
+    world.github.configure({ jobLockMs: 1000 });
+    world.startBridge();
+    world.github.queueJob({ ...JOB, behaviour: 'dies-in-job' });
+    await world.untilServed();
+    expect(world.github.inspect.jobs().map(({ result }) => result)).toEqual(['failed']);
+    expect(world.launcher.results).toEqual([null]);
+  });
+});
+
 describe('runners that fail', () => {
   it.each([
     ['dies-at-once', 'ended-without-job'],

@@ -1,5 +1,6 @@
 /** Runs a range of seeds in parallel. */
 
+import type { RunKind } from './run-kinds.js';
 import type { RunResult } from './simulate.js';
 import { SimulationPool } from './simulation-pool.js';
 
@@ -8,6 +9,7 @@ export interface SeedRange {
   readonly count: number;
   readonly workers: number;
   readonly keepGoing: boolean;
+  readonly kind: RunKind;
   /** Rules to ignore. */
   readonly without: readonly string[];
 }
@@ -26,7 +28,7 @@ export async function runSeeds(range: SeedRange, onResult: (result: RunResult) =
   const pool = new SimulationPool(workers);
   const work = async (): Promise<void> => {
     for (let seed = take(); seed !== undefined; seed = take()) {
-      report(await pool.run({ seed, without: range.without }));
+      report(await pool.run({ seed, fault: range.kind, without: range.without }));
     }
   };
   await Promise.all(Array.from({ length: workers }, work));

@@ -5,7 +5,10 @@ import { join } from 'node:path';
 import type { RunOptions, RunResult } from './simulate.js';
 
 /** The options of a run, as a message to a worker process. */
-export interface RunOrder extends Pick<RunOptions, 'seed' | 'fault' | 'launchers' | 'waitLimitMs' | 'only'> {
+export interface RunOrder extends Pick<
+  RunOptions,
+  'seed' | 'fault' | 'launchers' | 'requests' | 'waitLimitMs' | 'only'
+> {
   /** Name of one of the mutations. */
   readonly mutation?: string;
   /** Rules to ignore. */

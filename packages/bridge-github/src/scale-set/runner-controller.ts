@@ -31,6 +31,9 @@ const LONGEST_RETRY_MS = 30_000;
 /** Time that a runner has to end by itself after GitHub has reported the end of its job (ms). */
 const DONE_GRACE_MS = 120_000;
 
+/** Time for which an ended runner keeps its node until GitHub reports the result of the job (ms). */
+const RESULT_WAIT_MS = 5000;
+
 export interface RunnerControllerOptions {
   readonly context: BridgeContext;
   readonly service: ActionsService;
@@ -282,6 +285,7 @@ export class RunnerController {
   }
 
   private processEnded(runner: Runner, end: Exclude<RunnerEnd, { kind: 'unreachable' }>): void {
+    if (end.kind === 'ended') runner.exitStatus = end.status;
     if (end.kind === 'ended' && (runner.isBusy || runner.isDone)) this.end(runner, 'job-done');
     else if (end.kind === 'ended') {
       // The message about its job may be lost or late; a runner that was online has usually run one.
@@ -295,16 +299,26 @@ export class RunnerController {
     const { context, onEnded } = this.options;
     const { ending } = runner;
     if (ending === undefined) return 'done';
+    if (this.awaitsResult(runner)) return { requeueAfterMs: RESULT_WAIT_MS };
     if (!(await this.deregister(runner, signal))) return 'done';
     runner.detach.abort(new Error('the runner has ended'));
     if (runner.process !== undefined && !runner.isStopped && ending.reason !== 'node-lost') {
       await untilAborted(runner.process.stop(runner.name), signal);
     }
-    if (runner.lease !== undefined) await runner.lease.return();
+    const { lease, result } = runner;
+    if (lease !== undefined) await lease.return(result === undefined ? {} : { result });
     else if (runner.requestId !== undefined) await context.requestor.resume(runner.requestId).cancel();
     runner.process?.close();
     onEnded(runner);
     return 'done';
+  }
+
+  /** Returns true while the message with the result of the job may still arrive: the process often ends before it. */
+  private awaitsResult(runner: Runner): boolean {
+    if (runner.ending?.reason !== 'job-done' || runner.exitStatus !== 0) return false;
+    if (!runner.isBusy || runner.isDone) return false;
+    runner.awaitsResultSince ??= this.now();
+    return this.now() - runner.awaitsResultSince < RESULT_WAIT_MS;
   }
 
   /**

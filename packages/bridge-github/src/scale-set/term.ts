@@ -388,6 +388,7 @@ export class Term {
     }
     if (message.kind === 'completed' && runner !== undefined && !runner.isDone) {
       runner.isDone = true;
+      runner.jobResult = message.result;
       runner.doneAt = clock.monotonic();
       this.queue.add(runner.name);
     }

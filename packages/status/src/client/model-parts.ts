@@ -31,6 +31,7 @@ export type ProblemKind =
   | 'offers'
   | 'machines'
   | 'stranded-nodes'
+  | 'damaged-backing-nodes'
   | 'stuck-deletions'
   | 'suspended-deletions'
   | 'label-without-pool'

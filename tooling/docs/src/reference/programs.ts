@@ -22,6 +22,7 @@ const PROGRAMS: readonly (readonly [program: string, packageFolder: string])[] =
   ['nodepool-github', 'bridge-github'],
   ['nodepool', 'cli'],
   ['nodepool-gitlab', 'cli'],
+  ['nodepool-garm', 'cli'],
   ['nodepool-example-cloud', 'driver-example'],
   ['create-driver', 'create-driver'],
 ];
