@@ -229,7 +229,7 @@ const label = mapping(
       default: DEFAULT_MAX_IDLE_SECONDS,
       compatible: false,
       description:
-        'Time after which a ready node that no request needs is deleted, in seconds, if the label has `min-ready` nodes without it. 0: never, as in the Python Nodepool.',
+        'Time after which a ready node that no request needs is deleted, in seconds, if the label has enough ready nodes without it. 0: never, as in the Python Nodepool.',
     },
     'max-wait': {
       ...optionalSeconds,

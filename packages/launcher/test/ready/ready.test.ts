@@ -3,6 +3,8 @@
 import { describe, expect, it } from '@jest/globals';
 import type { JsonObject } from '@nodepool/core';
 import type { NodepoolConfig, ReadySettings, TopLabelConfig } from '@nodepool/config';
+import { DecisionLog } from '@nodepool/status';
+import { explainLabel } from '@nodepool/status/web';
 import { world, demo, MINUTE_MS, notes } from '../support/cleanup-world.js';
 
 const IDLE_MS = 600_000;
@@ -69,6 +71,17 @@ describe('spare', () => {
     await world.clock.advance(3 * IDLE_MS);
     expect(free()).toHaveLength(2);
     expect(world.cloud.existingInstances()).toHaveLength(2);
+  });
+
+  it('is explained', async () => {
+    const decisions = new DecisionLog({ clock: world.clock });
+    const running = await world.launcher([demo()], 'launcher1', labels({ spare: { nodes: 2 } }));
+    await untilFree(2);
+    await useNode();
+    await untilFree(3);
+    const explanation = explainLabel(world.explanation(running, decisions), 'small');
+    expect(explanation?.summary).toContain(' It should have 3 ready nodes (2 spare above 1 in use).');
+    expect(explanation?.facts).toMatchObject({ ready_target: 3, ready_target_reason: '2 spare above 1 in use' });
   });
 
   it('launches and deletes nothing more while use changes back and forth', async () => {
