@@ -90,25 +90,23 @@ export class OrphanFiles {
     }
     const seen = new Map<string, number>();
     const now = clock.monotonic();
-    for (const build of await files.list()) {
-      if (await this.isNeeded(build, signal)) continue;
-      const path = files.basePath(build);
+    const hasSettled = (path: string): boolean => {
       const first = this.seen.get(path) ?? now;
       if (now - first < SETTLE_MS) {
         seen.set(path, first);
-        continue;
+        return false;
       }
+      return true;
+    };
+    for (const build of await files.list()) {
+      if (await this.isNeeded(build, signal)) continue;
+      if (!hasSettled(files.basePath(build))) continue;
       log.info('Removing files of a build that has no record', { image: build.image, build_id: build.id });
       await files.remove(build);
     }
     for (const leftover of await this.context.sources.leftovers()) {
       const { image, path } = leftover;
-      if (this.isSourceNeeded(leftover)) continue;
-      const first = this.seen.get(path) ?? now;
-      if (now - first < SETTLE_MS) {
-        seen.set(path, first);
-        continue;
-      }
+      if (this.isSourceNeeded(leftover) || !hasSettled(path)) continue;
       log.info('Removing a temporary file of a source that no build needs', { image, file: path });
       await this.context.sources.remove(leftover);
     }
