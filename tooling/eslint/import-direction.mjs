@@ -65,6 +65,7 @@ const FOLDERS = {
     nodes: ['components', 'commit', 'tables', 'codec'],
     images: ['commit', 'tables', 'codec'],
     components: ['tables', 'codec'],
+    demand: ['codec'],
     installation: ['nodes', 'codec'],
     commit: ['tables', 'codec'],
     tables: ['codec'],

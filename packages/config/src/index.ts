@@ -5,6 +5,8 @@ export { requiredFormats } from './disk-images.js';
 export { watchFiles, type FileWatch, type WatchFiles } from './file-watch.js';
 export { loadConfig, type LoadOptions, type LoadResult } from './load.js';
 export { formatPath, formatProblem, type ConfigProblem, type KeyPath } from './problems.js';
+export { nextTargetChange, QUARTER_MS, readyTarget, type ReadyForecast, type ReadyTarget } from './ready/target.js';
+export type { ReadySettings, ScheduleEntry } from './ready/settings.js';
 export { readBySchema, type FileForm } from './read-by-schema.js';
 export { configSchema, secureSchema } from './schema.js';
 export { splitWords } from './shell-words.js';

@@ -108,6 +108,7 @@ export class LauncherDaemon implements Daemon {
       explain: {
         ...{ decisions, activity: () => this.launcher.activity(), timelines: this.recorder.timelines },
         queuePosition: (id) => this.launcher.queuePosition(id),
+        readyTarget: (label) => this.launcher.readyTarget(label),
       },
       status: {
         hostname: hostname(),

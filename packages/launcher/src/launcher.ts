@@ -4,7 +4,7 @@
  */
 
 import { isDeepStrictEqual } from 'node:util';
-import { configurationPrints, sameProvider, type NodepoolConfig } from '@nodepool/config';
+import { configurationPrints, sameProvider, type NodepoolConfig, type ReadyTarget } from '@nodepool/config';
 import type { Capacity, ProviderActivity, ProviderSummary, QueuePosition } from '@nodepool/status';
 import { silentDecisions, silentTimelines, withRetired } from '@nodepool/status';
 import { nextTurn, reasonOf, shortened, silentMetrics, type Driver, type ProviderConfig } from '@nodepool/core';
@@ -21,6 +21,7 @@ import { QuotaLedger } from './quota/quota-ledger.js';
 import { poolComponent } from './pool/pool-registration.js';
 import { ProviderRuntime, type ProvidersShare } from './provider/provider-runtime.js';
 import { RequestScheduler } from './scheduling/request-scheduler.js';
+import { ReadyTargets } from './supply/ready-targets.js';
 import { TurnLimiter } from './quota/turn-limiter.js';
 
 /** Limit of the labels, over all pools, whose needs are requested in one turn of the event loop. */
@@ -36,6 +37,7 @@ export class Launcher implements ProvidersShare {
   private readonly retired = new Set<ProviderRuntime>();
   private component: ComponentHandle<ComponentData> | undefined;
   private controllers: readonly Controller[] = [];
+  private readonly targets: ReadyTargets;
   /** Resolves when the latest configuration is applied; configurations are applied one after another. */
   private applying: Promise<void> = Promise.resolve();
   private config: NodepoolConfig | undefined;
@@ -62,6 +64,7 @@ export class Launcher implements ProvidersShare {
       capacity: { breakers: true, offers: true },
       ...options,
     };
+    this.targets = new ReadyTargets(this.context);
     this.limits = new LimitMetrics(this.context.metrics);
     this.drivers = new DriversInUse(this.context.log, this.context.metrics);
     this.ledger = new QuotaLedger(this.context.store);
@@ -98,6 +101,11 @@ export class Launcher implements ProvidersShare {
     return this.scheduler.queuePosition(requestId);
   }
 
+  /** Returns the number of ready nodes that a label should have; undefined if it is not configured. */
+  readyTarget(label: string): ReadyTarget | undefined {
+    return this.config?.labels.has(label) === true ? this.targets.of(label) : undefined;
+  }
+
   /** True while ZooKeeper is connected and every configured provider serves requests or is known to fail. */
   get ready(): boolean {
     if (this.config === undefined || !this.context.store.complete) return false;
@@ -125,6 +133,8 @@ export class Launcher implements ProvidersShare {
       this.ledger,
       (provider) => this.runtimes.has(provider),
       (provider) => this.runtimes.has(provider) && this.config?.providers.get(provider)?.createsNodes !== false,
+      this.targets,
+      (forecasts) => this.context.tasks.run('publish the forecasts', async () => this.component?.update({ forecasts })),
     );
     await this.apply(config);
   }

@@ -282,6 +282,18 @@ export const MUTATIONS: readonly Mutation[] = [
     config: (site) => ({ ...site, minReady: {} }),
   },
   {
+    name: 'keeps more nodes ready than spare',
+    rule: 'L5',
+    fault: 'losses',
+    config: (site) => ({ ...site, spare: { other: 4 } }),
+  },
+  {
+    name: 'ignores spare',
+    rule: 'L5',
+    fault: 'losses',
+    config: (site) => ({ ...site, spare: {} }),
+  },
+  {
     name: 'registers machines without checking the registrations of other launchers',
     rule: 'M1',
     // The reads take time, in which other launchers plan the same registrations.

@@ -162,7 +162,9 @@ export class World {
     const timelines = this.timelines.get(hostname);
     if (timelines === undefined) throw new Error(`no launcher on ${hostname}`);
     const queuePosition = launcher.queuePosition.bind(launcher);
-    return { store, clock: this.clock, decisions, activity: () => launcher.activity(), timelines, queuePosition };
+    const readyTarget = launcher.readyTarget.bind(launcher);
+    const activity = launcher.activity.bind(launcher);
+    return { store, clock: this.clock, decisions, activity, timelines, queuePosition, readyTarget };
   }
 
   /** Advances the clock until the condition holds. */

@@ -20,6 +20,7 @@ import { GATEWAY } from './gateway.js';
 import { INTERRUPTIONS } from './interruptions.js';
 import { LAUNCHER } from './launcher.js';
 import { IMAGES } from './launcher-images.js';
+import { LAUNCHER_READY } from './launcher-ready.js';
 import { LAUNCHER_TROUBLE } from './launcher-trouble.js';
 import { PYYAML } from './pyyaml.js';
 import { REQUESTOR } from './requestor.js';
@@ -47,6 +48,7 @@ export const MUTATIONS: readonly Mutation[] = [
   ...INTERRUPTIONS,
   ...LAUNCHER,
   ...IMAGES,
+  ...LAUNCHER_READY,
   ...LAUNCHER_TROUBLE,
   ...PYYAML,
   ...REQUESTOR,
