@@ -21,7 +21,7 @@ export interface ConfigDiff {
   readonly drivers: NameChanges;
   readonly zookeeper: boolean;
   readonly webapp: boolean;
-  /** True if a global setting differs: the builder's directories, log retention, hold age, driver names. */
+  /** True if a global setting differs: the builder's directories, log retention, hold age, fair shares, driver names. */
   readonly settings: boolean;
 }
 
@@ -101,6 +101,6 @@ function changes<T>(
 }
 
 function settingsOf(config: NodepoolConfig): unknown {
-  const { elementsDir, imagesDir, buildLogDir, buildLogRetention, maxHoldAgeMs, drivers } = config;
-  return { elementsDir, imagesDir, buildLogDir, buildLogRetention, maxHoldAgeMs, drivers };
+  const { elementsDir, imagesDir, buildLogDir, buildLogRetention, maxHoldAgeMs, fairShares, drivers } = config;
+  return { elementsDir, imagesDir, buildLogDir, buildLogRetention, maxHoldAgeMs, fairShares, drivers };
 }

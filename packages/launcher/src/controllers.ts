@@ -7,6 +7,7 @@
 import { EmptyRecordRounds } from '@nodepool/store';
 import type { LauncherContext } from './context.js';
 import type { Controller } from './controller.js';
+import { PastUse } from './fairness/past-use.js';
 import { UnservedNodes } from './images/unserved-nodes.js';
 import { ImageReviews } from './images/image-reviews.js';
 import { AbandonedBacking } from './maintenance/abandoned-backing.js';
@@ -39,5 +40,6 @@ export function createControllers(
     new MinReady(context, abandoned),
     new ImageReviews(context, launches),
     new UnservedNodes(context, serves),
+    new PastUse(context, ledger.order),
   ];
 }

@@ -91,6 +91,8 @@ export interface NodeData {
   readonly interruption: NodeInterruption | null;
   /** The part of the node in the trial of an image; absent if there is none. */
   readonly trial?: NodeTrial | null;
+  /** The project of `requestor` that the node is allocated to; absent if its request names none (`projectOf`). */
+  readonly project?: string | null;
   /** The outcome of the job that used the node, which its requestor writes: `success` or `failure`. */
   readonly job_result?: string | null;
 }

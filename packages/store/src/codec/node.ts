@@ -56,6 +56,7 @@ export const nodeCodec: Codec<{ readonly id: string }, NodeData> = recordCodec<{
     interruption: true,
     trial: true,
     job_result: true,
+    project: true,
   },
 
   read(raw, { id }, changedAt): Node | string {
@@ -63,6 +64,7 @@ export const nodeCodec: Codec<{ readonly id: string }, NodeData> = recordCodec<{
     if (state === undefined) return unknownState(raw.state, NODE_STATES);
     const trialOfNode = trial(raw.trial);
     const jobResult = text(raw.job_result);
+    const project = text(raw.project);
     return {
       id,
       state,
@@ -106,11 +108,12 @@ export const nodeCodec: Codec<{ readonly id: string }, NodeData> = recordCodec<{
       interruption: interruption(raw.interruption),
       ...(trialOfNode === null ? {} : { trial: trialOfNode }),
       ...(jobResult === null ? {} : { job_result: jobResult }),
+      ...(project === null ? {} : { project }),
     };
   },
 
   // Other programs do not know these fields, and most records have no value for them.
-  omitted: ['progress', 'machine_type', 'interruption', 'trial', 'job_result'],
+  omitted: ['progress', 'machine_type', 'interruption', 'trial', 'job_result', 'project'],
 
   aliases: { ssh_port: 'connection_port' },
 });
