@@ -17,7 +17,7 @@ interface TenantShare {
 }
 
 /** Default of `half-life`, seconds. */
-const DEFAULT_HALF_LIFE_SECONDS = 1800;
+const DEFAULT_HALF_LIFE_SECONDS = 600;
 const DEFAULT_SHARE = 1;
 
 const name: JsonObject = { type: 'string', minLength: 1 };

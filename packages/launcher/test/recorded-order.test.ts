@@ -16,7 +16,10 @@ async function orderOf(seed: number): Promise<readonly string[]> {
   const random = seededRandom(seed);
   const upTo = (max: number): number => Math.floor(random.next() * max);
   const accepted: string[] = [];
-  const pools = [pool('main', ['small', 'large'], { 'max-servers': 4 }), pool('spare', ['small'], { 'max-servers': 2 })];
+  const pools = [
+    pool('main', ['small', 'large'], { 'max-servers': 4 }),
+    pool('spare', ['small'], { 'max-servers': 2 }),
+  ];
   const { store } = await world.launcher([provider('demo', pools)]);
   store.requests.onChange(({ id, before, after }) => {
     if (before?.request.state === 'requested' && after?.request.state === 'pending') accepted.push(id);

@@ -15,7 +15,7 @@ export interface Mutation {
   /** Part of the violation's message, for rules that can be violated in several ways. */
   readonly shows?: string;
   /** Kind of run that detects the defect. Default: `nothing` fails. */
-  readonly fault?: 'all' | 'nothing' | 'quota' | 'driver' | 'refusals' | 'losses' | 'ids' | 'slots';
+  readonly fault?: 'all' | 'nothing' | 'quota' | 'driver' | 'refusals' | 'losses' | 'ids' | 'slots' | 'shares';
   /** Launchers in that run. Default 3. */
   readonly launchers?: number;
   /** The first seed to try: one that detects the defect, to save time. Default 1. */

@@ -10,6 +10,7 @@ import {
   QUOTA,
   RACK,
   SITE_AT_QUOTA,
+  SITE_WITH_SHARES,
   SITE_WITH_SLOTS,
   SITE_WITH_SPARE,
   SITE_WITH_SUPPLY,
@@ -34,9 +35,11 @@ export interface RunOptions extends CheckerOptions {
    * `driver` of one provider during the whole run, while all requests use another provider; `refusals` of one
    * provider's cloud, while another provider has capacity; `losses` of instances of ready nodes; or `ids` that the
    * cloud uses again, while launchers are killed and instances disappear; or `slots`: nodes on backing nodes, while
-   * launchers are killed and instances disappear. Default: `all`.
+   * launchers are killed and instances disappear; or `shares`: no fault, and more demand than capacity at a site with
+   * fair shares. Default: `all`.
    */
-  readonly fault?: 'all' | 'nothing' | 'quota' | 'driver' | 'refusals' | 'losses' | 'ids' | 'slots' | undefined;
+  readonly fault?:
+    'all' | 'nothing' | 'quota' | 'driver' | 'refusals' | 'losses' | 'ids' | 'slots' | 'shares' | undefined;
   /** Number of launchers at the start. Default 3. */
   readonly launchers?: number | undefined;
   /** Number of requests. Default 30. */
@@ -69,6 +72,8 @@ const CHECK_INTERVAL_MS = 20_000;
 const RECHECK_INTERVAL_MS = 120_000;
 /** Time limit of a run (ms). A run that exceeds it is itself defective. */
 const RUN_LIMIT_MS = 7_200_000;
+/** Requests of runs with fair shares: more than the pool can serve while they are created. */
+const CONTENDING_REQUESTS = 80;
 /** The provider that does not use the defective driver. */
 const HEALTHY = 'beta';
 
@@ -80,11 +85,12 @@ const FAULTS_OF: Partial<Record<NonNullable<RunOptions['fault']>, readonly Weigh
 
 /** Runs one seed until its end or the first violation. */
 export async function simulate(options: RunOptions): Promise<RunResult> {
-  const { seed, fault = 'all', launchers = 3, requests = 30 } = options;
+  const { seed, fault = 'all', launchers = 3, requests = fault === 'shares' ? CONTENDING_REQUESTS : 30 } = options;
   const onlyRefusals = fault === 'refusals';
   const quota = fault === 'quota' ? QUOTA : undefined;
   const world = new World({ ...options, onlyRefusals, quota, reusesIds: fault === 'ids' });
   const site = siteFor(fault);
+  world.shares = site.shares;
   const busyMs = onlyRefusals || fault === 'losses' ? LONG_MS : BUSY_MS;
   const random = world.random();
   for (let index = 1; index <= launchers; index += 1) {
@@ -126,6 +132,7 @@ function siteFor(fault: RunOptions['fault']): Site {
   if (fault === 'quota') return SITE_AT_QUOTA;
   if (fault === 'losses') return SITE_WITH_SUPPLY;
   if (fault === 'slots') return SITE_WITH_SLOTS;
+  if (fault === 'shares') return SITE_WITH_SHARES;
   return fault === 'refusals' ? SITE_WITH_SPARE : WHOLE_SITE;
 }
 

@@ -1,7 +1,7 @@
 /** The simulated site: providers, pools, labels and limits, and the launcher configurations for them. */
 
 import type { Driver, JsonObject, RandomSource } from '@nodepool/core';
-import type { NodepoolConfig } from '@nodepool/config';
+import type { FairShares, NodepoolConfig } from '@nodepool/config';
 import { exampleDriver, type ExampleCloud } from '@nodepool/driver-example';
 import { driver as metastaticDriver } from '@nodepool/driver-metastatic';
 import { staticDriver } from '@nodepool/driver-static';
@@ -40,6 +40,8 @@ export interface Site {
   readonly minReady: Readonly<Record<string, number>>;
   /** Instance limits by tenant. */
   readonly tenants: Readonly<Record<string, number>>;
+  /** Weights of tenants. Default: only priorities count. */
+  readonly shares?: Readonly<Record<string, number>>;
 }
 
 export const LABELS = ['small', 'large', 'other'] as const;
@@ -147,6 +149,17 @@ export const SITE_WITH_SLOTS: Site = {
   tenants: {},
 };
 
+/** A pool that two tenants share, of which one demands more. */
+export const SITE_WITH_SHARES: Site = {
+  providers: [{ name: 'alpha', pools: [{ name: 'main', labels: LABELS, maxServers: 6 }] }],
+  minReady: {},
+  tenants: {},
+  shares: { tenant: 1, bounded: 1 },
+};
+
+/** Half-life of past use (ms), short compared with a run. */
+const HALF_LIFE_MS = 30_000;
+
 /** The cloud's instance limit at the site at its quota. */
 export const QUOTA = 6;
 
@@ -231,9 +244,15 @@ export function nodepoolConfig(
     providers: new Map(configs.map((config) => [config.name, config])),
     brokenProviders: new Map(),
     tenantLimits: new Map(Object.entries(site.tenants).map(([tenant, instances]) => [tenant, { instances }])),
+    fairShares: site.shares === undefined ? undefined : fairShares(site.shares),
     drivers: new Map(),
     loadedDrivers: drivers,
   };
+}
+
+function fairShares(shares: Readonly<Record<string, number>>): FairShares {
+  const tenants = Object.entries(shares).map(([tenant, share]) => [tenant, { share, projects: new Map() }] as const);
+  return { halfLifeMs: HALF_LIFE_MS, defaultShare: 1, tenants: new Map(tenants) };
 }
 
 function section({ name, driver = 'example', pools, maxConcurrency }: SiteProvider): JsonObject {

@@ -110,6 +110,8 @@ export class World {
    * operators.
    */
   needsOperators = false;
+  /** Weights of the tenants in a run with fair shares. */
+  shares: Site['shares'];
   private readonly seeds: RandomSource;
   private readonly mutation: Mutation | undefined;
 
@@ -134,6 +136,7 @@ export class World {
       maxServers: (provider: string, pool: string) => this.maxServers(provider, pool),
       providerInstances: () => quota,
       tenantInstances: (tenant: string) => greatest(this.sites().map(({ tenants }) => tenants[tenant])),
+      shares: () => this.shares,
       minReady: (label: string) => Math.max(0, ...this.sites().map(({ minReady }) => minReady[label] ?? 0)),
       configuredAt: () => Math.max(0, ...this.launchers.map(({ configuredAt }) => configuredAt)),
       keepsProvider: (launcher: string, provider: string) =>

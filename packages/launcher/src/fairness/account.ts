@@ -12,6 +12,12 @@ export function sharedAmounts(use: QuotaInformation): Amounts {
   return [use.get('instances'), use.get('cores'), use.get('ram')];
 }
 
+/**
+ * Weight of the current use against the past one. With a greater weight, a tenant that returns several nodes at once
+ * would get them back although it had more than its share; with a smaller one, new tenants would displace all others.
+ */
+const CURRENT_WEIGHT = 0.1;
+
 /** Amounts of past use below this are forgotten. */
 const NEGLIGIBLE = 1e-3;
 
@@ -46,11 +52,12 @@ export class Account {
     }
   }
 
-  /** Returns the mean of the current use and of the decayed average of all former use. */
+  /** Returns the weighted mean of the current use and of the decayed average of all former use. */
   used(now: number, halfLifeMs: number): Amounts {
     this.advance(now, halfLifeMs);
     const { current, past } = this;
-    return [(current[0] + past[0]) / 2, (current[1] + past[1]) / 2, (current[2] + past[2]) / 2];
+    const mean = (index: 0 | 1 | 2): number => past[index] + (current[index] - past[index]) * CURRENT_WEIGHT;
+    return [mean(0), mean(1), mean(2)];
   }
 
   get inUse(): Readonly<Amounts> {

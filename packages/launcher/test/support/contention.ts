@@ -7,7 +7,7 @@ export function shares(weights: Readonly<Record<string, number>>, more: Partial<
   const tenants = new Map(
     Object.entries(weights).map(([tenant, share]) => [tenant, { share, projects: new Map<string, number>() }]),
   );
-  return { halfLifeMs: 1_800_000, defaultShare: 1, tenants, ...more };
+  return { halfLifeMs: 600_000, defaultShare: 1, tenants, ...more };
 }
 
 /** Time between two looks at the records, milliseconds. */
@@ -32,6 +32,10 @@ export class Contention {
   readonly byProject: NodeSeconds = new Map();
   /** Longest wait of a fulfilled request (s), by tenant. */
   readonly longestWait = new Map<string, number>();
+  /** Longest time (s) in which a tenant with waiting requests got nothing. */
+  readonly longestDrought = new Map<string, number>();
+  /** Time (ms) at which a tenant last got something. */
+  private readonly served = new Map<string, number>();
   /** Node seconds, whether a tenant used the node or not. */
   nodeSeconds = 0;
   private readonly waiting = new Map<string, { readonly demand: TenantDemand; readonly since: number }>();
@@ -42,9 +46,11 @@ export class Contention {
     private readonly observed: Pick<RunningLauncher, 'store'>,
   ) {}
 
-  /** Keeps the demands for a time, in seconds. */
+  /** Keeps the demands for a time, in seconds. Measures that time only. */
   async run(demands: readonly TenantDemand[], seconds: number): Promise<void> {
     const { world } = this;
+    for (const sums of [this.byTenant, this.byProject, this.longestWait, this.longestDrought]) sums.clear();
+    this.nodeSeconds = 0;
     const { requests } = this.observed.store;
     const end = world.clock.now() + seconds * 1000;
     let last = world.clock.now();
@@ -58,6 +64,7 @@ export class Contention {
         const waited = (world.clock.now() - since) / 1000;
         this.longestWait.set(demand.tenant, Math.max(waited, this.longestWait.get(demand.tenant) ?? 0));
         this.waiting.delete(id);
+        this.served.set(demand.tenant, world.clock.now());
         const taken = await world.during(world.requestor.take(id));
         world.clock.schedule(demand.hold() * 1000, () => void world.requestor.giveBack(taken));
       }
@@ -91,6 +98,11 @@ export class Contention {
   }
 
   private measure(seconds: number): void {
+    for (const { demand, since } of this.waiting.values()) {
+      const { tenant } = demand;
+      const drought = (this.world.clock.now() - Math.max(since, this.served.get(tenant) ?? 0)) / 1000;
+      this.longestDrought.set(tenant, Math.max(drought, this.longestDrought.get(tenant) ?? 0));
+    }
     for (const { node } of this.observed.store.nodes.all()) {
       this.nodeSeconds += seconds;
       const { tenant_name: tenant, project } = node;

@@ -15,6 +15,7 @@ import { fulfilledNodesExist } from './lost-instances.js';
 import { oneNodePerSlot, usableMachinesOnly, usedMachinesStay } from './machines.js';
 import { prioritiesAreKept } from './order.js';
 import type { Rule, CheckerView } from './rule.js';
+import { sharesAreKept } from './shares.js';
 import { backingNodesArePacked, oneNodePerBackingSlot, usedBackingNodesStay } from './slots.js';
 import { noExcessReadyNodes } from './supply.js';
 import { nothingIsDeletedInDoubt } from './suspensions.js';
@@ -46,6 +47,7 @@ export const RULES_OF_STEPS: readonly ((view: CheckerView) => Rule)[] = [
   oneNodePerBackingSlot,
   usedBackingNodesStay,
   backingNodesArePacked,
+  sharesAreKept,
 ];
 
 /** Numbers of all rules that the checker knows, as in the design. */
@@ -54,6 +56,7 @@ export const RULES: readonly string[] = [
   ...['L1', 'L2', 'L3', 'L4', 'L5', 'L6'],
   ...['C1', 'C2'],
   'O1',
+  'F1',
   ...['M1', 'M2', 'M3', 'M4'],
   ...['B1', 'B2', 'B3', 'B4'],
   'W1',
