@@ -62,6 +62,7 @@ export class LauncherDaemon implements Daemon {
       activity: () => this.launcher.activity(),
       summaries: () => this.launcher.summaries(),
       stateDir: options.stateDir,
+      providers: () => this.watcher.config.providers,
     });
     this.launcher = new Launcher({
       store: this.store,

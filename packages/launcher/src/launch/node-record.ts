@@ -124,6 +124,7 @@ export function readyNode(
   if (instance.hostname !== undefined) change.hostname = instance.hostname;
   if (instance.az !== undefined) change.az = instance.az;
   if (instance.resources !== undefined) change.resources = { ...planned, ...instance.resources };
+  if (instance.machine !== undefined) change.machine = { market: 'on-demand', ...instance.machine };
   if (instance.driverData !== undefined) change.driver_data = instance.driverData;
   if (instance.slot !== undefined) change.slot = instance.slot;
   if (connection === undefined) return change;
