@@ -56,13 +56,14 @@ afterEach(async () => {
 const cents = (key: string): number => Math.round((counted.get(key) ?? 0) * 100) / 100;
 
 it('the cost of a node counts by use, for its tenant and project', async () => {
+  world.cloud.configure({ bootTimeMs: [20_000, 20_000] });
   await world.launcher([SECTION], 'launcher1', {
     labels: new Map([['small', { name: 'small', minReady: 1, maxReadyAgeMs: Infinity, maxWaitMs: Infinity }]]),
   });
   await world.until('a node is ready', () => [...world.nodes().values()].some(({ state }) => state === 'ready'));
   collect();
-  const launched = counted.get('nodepool_node_cost_total demo small overhead EUR');
-  expect(launched).toBeGreaterThan(0);
+  // 20 seconds at 3.60 per hour.
+  expect(counted.get('nodepool_node_cost_total demo small overhead EUR')).toBeCloseTo(0.02, 3);
   await world.clock.advance(3_600_000);
   collect();
   expect(cents('nodepool_node_cost_per_hour demo small idle EUR')).toBe(3.6);

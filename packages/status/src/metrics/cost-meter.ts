@@ -39,6 +39,8 @@ const MAX_OWNERS = 200;
 /** Name of the tenants and projects beyond the limit. */
 const OTHERS = 'others';
 const HOUR_MS = 3_600_000;
+/** Precision of the times in records, milliseconds. */
+const PRECISION_MS = 1000;
 
 interface Group {
   readonly of: CostGroup;
@@ -134,7 +136,7 @@ export class CostMeter {
     if (perHour === undefined || prices === undefined) return;
     const now = this.options.clock.now();
     const created = (node.created_time ?? Infinity) * 1000;
-    if (isNew && created >= this.startedAt && created < now) {
+    if (isNew && created >= this.startedAt - PRECISION_MS && created < now) {
       const launch = this.group(node, 'overhead', prices);
       addTo(launch, (perHour * (now - created)) / HOUR_MS);
     }
