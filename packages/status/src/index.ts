@@ -15,4 +15,5 @@ export { NODE_PHASE, REQUEST_PHASE, REQUEST_WAIT, reportPhases } from './metrics
 export * from './metrics/status-gauges.js';
 export type { Life, NodePhase } from './timeline/life.js';
 export type { RequestLife } from './timeline/request-life.js';
+export { TimelineSpans } from './traces/timeline-spans.js';
 export { Timelines } from './timeline/timelines.js';

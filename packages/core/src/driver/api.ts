@@ -79,6 +79,8 @@ export interface ApiCall {
   readonly host?: string | undefined;
   /** HTTP status or error code; undefined if no response arrived. */
   readonly status: number | string | undefined;
+  /** The log of the call, for its trace; absent if the driver does not tell. */
+  readonly log?: Logger | undefined;
 }
 
 /** Events of nodes, reported to the provider that owns them. */
