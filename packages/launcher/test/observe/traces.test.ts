@@ -57,6 +57,11 @@ afterEach(async () => {
   expect(await world.end()).toEqual([]);
 });
 
+const FAILING = {
+  ...{ 'create-errors': 0, 'lost-answers': 0, 'failed-instances': 1, 'stuck-instances': 0, 'delete-errors': 0 },
+  ...{ 'list-errors': 0, 'auth-errors': 0, 'capacity-errors': 0, 'upload-errors': 0 },
+};
+
 const TRACEPARENT = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
 const SECTION = provider('demo', [pool('main', ['small'], { 'max-servers': 1 })]);
 
@@ -89,7 +94,7 @@ it('a call that is made for a launch has a span below it', async () => {
 });
 
 it('a failed launch has the reason in its span', async () => {
-  world.cloud.configure({ faults: { 'failed-instances': 1 } });
+  world.cloud.configure({ faults: FAILING });
   await world.launcher([provider('demo', [pool('main', ['small'])], { 'launch-retries': 0 })]);
   const id = await world.submit(['small']);
   await world.inState(id, 'failed');

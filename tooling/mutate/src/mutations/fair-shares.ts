@@ -63,7 +63,7 @@ export const FAIR_SHARES: readonly Mutation[] = inPackage('packages/launcher', [
     id: 'fair-always',
     file: 'fairness/service-order.ts',
     find: 'return priorityOf(earlier.id) < priorityOf(later.id);',
-    replace: 'return priorityOf(earlier.id) !== priorityOf(later.id);',
+    replace: 'return false;',
     breaks: 'Without shares, the order is the recorded one.',
     tests: ['recorded-order.test.ts'],
   },
