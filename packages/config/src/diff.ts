@@ -21,7 +21,7 @@ export interface ConfigDiff {
   readonly drivers: NameChanges;
   readonly zookeeper: boolean;
   readonly webapp: boolean;
-  /** True if a global setting differs: the builder's directories, log retention, hold age, fair shares, prices, driver names. */
+  /** True if a global setting differs: directories, log retention, hold age, fair shares, prices, driver names. */
   readonly settings: boolean;
 }
 

@@ -1,4 +1,4 @@
-/** `fair-shares`: the weights of tenants and projects by which launchers divide scarce capacity. */
+/** `fair-shares`: the weights of tenants and projects, for the division of scarce capacity. */
 
 import { entriesAt, numberAt, objectAt, stringAt, type JsonObject } from '@nodepool/core';
 

@@ -18,7 +18,8 @@ import { createControllers } from './controllers.js';
 import { driverVersions, DriversInUse } from './provider/drivers-in-use.js';
 import { LimitMetrics } from './metrics/limits.js';
 import { ServiceOrder } from './fairness/service-order.js';
-import { capacityOf } from './fairness/capacity.js';
+import { capacityOf } from './quota/shared-capacity.js';
+import { sharedUse } from './quota/shared-use.js';
 import { QuotaLedger } from './quota/quota-ledger.js';
 import { poolComponent } from './pool/pool-registration.js';
 import { ProviderRuntime, type ProvidersShare } from './provider/provider-runtime.js';
@@ -172,7 +173,7 @@ export class Launcher implements ProvidersShare {
   private applyShares({ fairShares }: NodepoolConfig): void {
     const { store, clock } = this.context;
     const capacity = capacityOf(clock, this.ledger, () => this.config?.providers.values() ?? []);
-    if (this.order.apply(fairShares, { store, clock, capacity })) this.scheduler.orderChanged();
+    if (this.order.apply(fairShares, { store, clock, capacity, useOf: sharedUse })) this.scheduler.orderChanged();
   }
 
   /** Retires the providers that are removed or changed. Returns the promises of their retirement by name. */

@@ -149,7 +149,7 @@ export const SITE_WITH_SLOTS: Site = {
   tenants: {},
 };
 
-/** A pool that two tenants share, of which one demands more. */
+/** A pool that is too small for two tenants. */
 export const SITE_WITH_SHARES: Site = {
   providers: [{ name: 'alpha', pools: [{ name: 'main', labels: LABELS, maxServers: 6 }] }],
   minReady: {},

@@ -102,7 +102,7 @@ export interface NodeData {
 export const MARKETS = ['on-demand', 'spot'] as const;
 export type Market = (typeof MARKETS)[number];
 
-/** What a cloud charges for: the machine type of an instance, as the cloud names it, and the market. */
+/** The machine of an instance, as its cloud charges for it. `type` is the cloud's name of the machine type. */
 export interface NodeMachine {
   readonly type: string;
   /** Default: `on-demand`. */

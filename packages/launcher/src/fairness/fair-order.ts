@@ -56,7 +56,7 @@ function compareWithinTenant(a: NodeRequest, b: NodeRequest, facts: OrderFacts):
   return difference || compareRequests(a, b);
 }
 
-/** Returns the use per weight, by which tenants and projects are compared. */
+/** Returns the use per weight. Tenants and projects are compared by it. */
 function levelOf({ used, weight }: Standing): number {
   return used / weight;
 }
@@ -105,7 +105,7 @@ interface Group {
   readonly items: readonly NodeRequest[];
 }
 
-/** Merges the groups: the next request is that of the group with the least use per weight, its earlier ones included. */
+/** Merges the groups: next is the group with the least use per weight, including its earlier requests. */
 function interleave(
   groups: readonly Group[],
   step: (request: NodeRequest) => number,

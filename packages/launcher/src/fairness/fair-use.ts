@@ -14,8 +14,6 @@ import {
 } from '@nodepool/core';
 import type { FairShares } from '@nodepool/config';
 import type { NodeEntry, RequestEntry, Store } from '@nodepool/store';
-import { roleOf } from '../quota/counted-node.js';
-import { useOf } from '../quota/need.js';
 import { Account, SHARED_RESOURCES, sharedAmounts, type Amounts } from './account.js';
 import type { Standing } from './fair-order.js';
 
@@ -44,6 +42,8 @@ export class FairUse {
     store: Pick<Store, 'nodes' | 'requests'>,
     private readonly clock: Pick<Clock, 'now'>,
     private readonly capacity: () => Capacity,
+    /** Returns the resources that count for the tenant of a node; undefined if none does. */
+    private readonly useOf: (entry: NodeEntry) => QuotaInformation | undefined,
     private shares: FairShares,
   ) {
     this.unsubscribe = [
@@ -145,7 +145,7 @@ export class FairUse {
 
   private count(id: string, entry: NodeEntry | undefined): void {
     const before = this.nodes.get(id);
-    const after = entry === undefined ? undefined : countedUse(entry, before);
+    const after = entry === undefined ? undefined : this.countedUse(entry, before);
     if (before === after) return;
     if (before !== undefined) this.add(before, -1);
     if (after === undefined) this.nodes.delete(id);
@@ -153,6 +153,15 @@ export class FairUse {
       this.nodes.set(id, after);
       this.add(after, 1);
     }
+  }
+
+  /** Returns how the node counts: `before` if that has not changed, undefined if no requestor uses the node. */
+  private countedUse(entry: NodeEntry, before: CountedUse | undefined): CountedUse | undefined {
+    const { tenant_name: tenant, project = null, resources, requestor } = entry.node;
+    const use = isInternal(requestor) ? undefined : this.useOf(entry);
+    if (use === undefined) return undefined;
+    if (before?.tenant === tenant && before.project === project && before.resources === resources) return before;
+    return { tenant, project, resources, amounts: sharedAmounts(use) };
   }
 
   private add({ tenant, project, amounts }: CountedUse, sign: 1 | -1): void {
@@ -207,14 +216,6 @@ function projectAccount({ projects }: Account, project: string, now: number): Ac
     projects.set(project, account);
   }
   return account;
-}
-
-/** Returns how the node counts: `before` if that has not changed, undefined if no requestor uses the node. */
-function countedUse({ node, locked }: NodeEntry, before: CountedUse | undefined): CountedUse | undefined {
-  const { tenant_name: tenant, project = null, resources, requestor } = node;
-  if (isInternal(requestor) || roleOf(node, locked) === 'free') return undefined;
-  if (before?.tenant === tenant && before.project === project && before.resources === resources) return before;
-  return { tenant, project, resources, amounts: sharedAmounts(useOf(resources)) };
 }
 
 /** Returns true for the requests with which launchers keep nodes ready or test images, which have no share. */

@@ -12,7 +12,7 @@ import {
   type QuotaInformation,
 } from '@nodepool/core';
 import type { FairShares } from '@nodepool/config';
-import type { Store } from '@nodepool/store';
+import type { NodeEntry, Store } from '@nodepool/store';
 import { compareFair, fairOrder, isBelowShare, type OrderFacts, type Place } from './fair-order.js';
 import { FairUse, isInternal, type Capacity } from './fair-use.js';
 import { Starvation, type StarvingClass } from './starvation.js';
@@ -25,6 +25,8 @@ export interface FairSources {
   readonly clock: Clock;
   /** Returns the capacity of the providers of this launcher. */
   readonly capacity: () => Capacity;
+  /** Returns the resources that count for the tenant of a node; undefined if none does. */
+  readonly useOf: (entry: NodeEntry) => QuotaInformation | undefined;
 }
 
 /** Fair shares in force. */
@@ -110,8 +112,8 @@ export class ServiceOrder {
     return this.shown.places.get(id);
   }
 
-  private start(shares: FairShares, { store, clock, capacity }: FairSources): FairFacts {
-    const use = new FairUse(store, clock, capacity, shares);
+  private start(shares: FairShares, { store, clock, capacity, useOf }: FairSources): FairFacts {
+    const use = new FairUse(store, clock, capacity, useOf, shares);
     const starvation = new Starvation(clock);
     this.unsubscribe = store.requests.onChange(({ id, before, after }) => {
       if (before !== undefined && after?.request.state !== 'requested') {

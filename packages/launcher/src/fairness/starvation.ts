@@ -9,7 +9,7 @@ import type { Clock, NodeRequest } from '@nodepool/core';
 /** Time without a served request of its class after which a request starves, milliseconds. */
 export const STARVATION_MS = 600_000;
 
-/** Requests with the same needs, of which none is served for some time. */
+/** Requests with the same needs that wait. */
 export interface StarvingClass {
   readonly request: NodeRequest;
   /** Time (ms since the epoch) at which a request of the class was last served; undefined if none was. */

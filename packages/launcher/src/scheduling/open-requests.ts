@@ -7,7 +7,7 @@ import { compareRequests, MIN_READY_REQUESTOR, type NodeRequest } from '@nodepoo
 import type { QueuePosition } from '@nodepool/status';
 import type { Change, NodeEntry, RequestEntry, Store } from '@nodepool/store';
 import { resumableNodes } from '../deletion/node-lifecycle.js';
-import { ProjectHeads } from '../fairness/project-heads.js';
+import { ProjectHeads } from './project-heads.js';
 import { ServiceOrder } from '../fairness/service-order.js';
 import { position } from './sorted-entries.js';
 

@@ -10,7 +10,7 @@ import type { WaitLimits } from '../capacity/wait-limits.js';
 import type { LauncherContext } from '../context.js';
 import type { CandidatePools } from '../pool/candidate-pools.js';
 import type { QueuePosition } from '@nodepool/status';
-import { FairLine } from '../fairness/fair-line.js';
+import { FairLine } from './fair-line.js';
 import { ServiceOrder } from '../fairness/service-order.js';
 import { PriorityLine } from './class-line.js';
 import { ClassQueue, type PendingPools } from './class-queue.js';

@@ -8,7 +8,7 @@ import { silentLogger, type JsonObject, type Metrics } from '@nodepool/core';
 import { Recorder } from '@nodepool/status';
 import { pool, provider, World } from '../support/world.js';
 
-const PRICES: JsonObject = { currency: 'EUR', types: { small: 3.6 } };
+const PRICES: JsonObject = { currency: 'EUR', types: Object.fromEntries([['small', 3.6]]) };
 const SECTION = provider('demo', [pool('main', ['small', 'large'], { 'max-servers': 5 })], { prices: PRICES });
 
 let world: World;

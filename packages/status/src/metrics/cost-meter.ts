@@ -9,7 +9,7 @@ import type { Change, NodeEntry, Store } from '@nodepool/store';
 /** `in-use`: allocated to a request or used by its requestor; `idle`: ready; `overhead`: launched or deleted. */
 export type NodeUse = 'in-use' | 'idle' | 'overhead';
 
-/** The properties by which costs are added up. */
+/** Nodes whose costs are added up. */
 export interface CostGroup {
   readonly provider: string;
   readonly label: string;

@@ -11,8 +11,8 @@ interface Unchecked {
 }
 
 /**
- * Returns the span of the requestor; undefined if its record names none. Zuul writes `span_info` with the ids as integers
- * of 128 and 64 bits, which `JSON.parse` would round, so the text of the record is read. Other requestors write
+ * Returns the span of the requestor; undefined if its record names none. Zuul writes `span_info` with ids of 128 and 64
+ * bits as integers. `JSON.parse` would round them, so the text of the record is read. Other requestors write
  * `traceparent`.
  */
 export function traceOriginIn(record: Uint8Array): SpanOrigin | undefined {

@@ -1,8 +1,8 @@
 /** Request classes in line under fair shares: by tenant, then in the order of service within the tenant. */
 
-import { insert, remove, type ClassLine } from '../scheduling/class-line.js';
-import { compareClasses, type RequestClass } from '../scheduling/open-requests.js';
-import type { ServiceOrder } from './service-order.js';
+import { insert, remove, type ClassLine } from './class-line.js';
+import { compareClasses, type RequestClass } from './open-requests.js';
+import type { ServiceOrder } from '../fairness/service-order.js';
 
 export class FairLine implements ClassLine {
   /** Each list is sorted when a class enters. The use of the tenants changes later, so `shift` compares it. */

@@ -1,9 +1,9 @@
 /** The capacity that the providers of a launcher have together, against which shares are measured. */
 
 import type { Clock, ProviderConfig } from '@nodepool/core';
-import type { QuotaLedger } from '../quota/quota-ledger.js';
-import { SHARED_RESOURCES } from './account.js';
-import type { Capacity } from './fair-use.js';
+import type { QuotaLedger } from './quota-ledger.js';
+import { SHARED_RESOURCES } from '../fairness/account.js';
+import type { Capacity } from '../fairness/fair-use.js';
 
 /** Time for which the capacity is used again, milliseconds. Limits change rarely, and every decision needs them. */
 const CACHED_MS = 1000;

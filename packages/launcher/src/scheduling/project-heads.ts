@@ -2,8 +2,8 @@
 
 import { projectOf } from '@nodepool/core';
 import type { RequestEntry } from '@nodepool/store';
-import { position } from '../scheduling/sorted-entries.js';
-import type { ServiceOrder } from './service-order.js';
+import { position } from './sorted-entries.js';
+import type { ServiceOrder } from '../fairness/service-order.js';
 
 export class ProjectHeads {
   private readonly byProject = new Map<string | null, RequestEntry[]>();
