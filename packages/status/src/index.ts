@@ -10,6 +10,7 @@ export * from './facts/timeline-recorder.js';
 export { RecentFailures } from './history/recent-failures.js';
 export { HISTORY_STEP_MS } from './history/history.js';
 export { Recorder } from './history/recorder.js';
+export { COST_RATE, NODE_COST, TENANT_COST } from './metrics/cost-metrics.js';
 export { NodeTally } from './metrics/node-tally.js';
 export { NODE_PHASE, REQUEST_PHASE, REQUEST_WAIT, reportPhases } from './metrics/phase-metrics.js';
 export * from './metrics/status-gauges.js';

@@ -4,19 +4,19 @@ import { counter, gauge, type Metrics } from '@nodepool/core';
 import { ReportedGauge } from '@nodepool/daemon';
 import type { CostMeter } from './cost-meter.js';
 
-const COST_RATE = gauge(
+export const COST_RATE = gauge(
   'nodepool_node_cost_per_hour',
   ['provider', 'label', 'use', 'currency'],
   'Present cost of nodes per hour by use (in-use, idle, overhead), for machine types with a price. Each launcher reports all nodes.',
 );
 
-const NODE_COST = counter(
+export const NODE_COST = counter(
   'nodepool_node_cost_total',
   ['provider', 'label', 'use', 'currency'],
   'Cost of nodes since the start of the launcher, by use. Each launcher reports all nodes.',
 );
 
-const TENANT_COST = counter(
+export const TENANT_COST = counter(
   'nodepool_tenant_cost_total',
   ['tenant', 'project', 'currency'],
   'Cost of the nodes that tenants and their projects have used since the start of the launcher. Each launcher reports all nodes.',
