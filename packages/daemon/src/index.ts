@@ -9,7 +9,7 @@ export { ReportedGauge } from './metrics/reported-gauge.js';
 export * from './logging/set-up-logging.js';
 export { apiCallSpan } from './traces/api-call-span.js';
 export { spansOfDurations } from './traces/work-spans.js';
-export { openTracing, type TracingOptions } from './traces/open-tracing.js';
+export { openTracing } from './traces/open-tracing.js';
 export { BlockWatch } from './diagnostics/block-watch.js';
 export * from './process/command-line.js';
 export * from './diagnostics/diagnostics.js';

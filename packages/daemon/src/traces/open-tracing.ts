@@ -1,18 +1,11 @@
 /** Starts tracing if the environment asks for it. The libraries are loaded only then. */
 
 import { createRequire } from 'node:module';
-import type { Logger, Tracing } from '@nodepool/core';
+import type { Tracing } from '@nodepool/core';
 import type * as Otlp from './otlp-tracing.js';
+import type { TracingOptions } from './options.js';
 
 const loadModule = createRequire(__filename);
-
-export interface TracingOptions {
-  /** `service.name` unless `OTEL_SERVICE_NAME` is set. */
-  readonly service: string;
-  readonly version: string;
-  readonly log: Logger;
-  readonly env: Readonly<Record<string, string | undefined>>;
-}
 
 /** Returns undefined unless `OTEL_EXPORTER_OTLP_ENDPOINT` or the variable for traces is set. */
 export function openTracing(options: TracingOptions): Tracing | undefined {

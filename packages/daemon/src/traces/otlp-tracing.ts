@@ -23,7 +23,7 @@ import {
   type SpanOrigin,
   type Tracing,
 } from '@nodepool/core';
-import type { TracingOptions } from './open-tracing.js';
+import type { TracingOptions } from './options.js';
 
 /** The name under which spans are recorded. */
 const SCOPE = 'nodepool';
