@@ -106,6 +106,20 @@ export class QuotaLedger {
     return amountsOf(this.providerScope(provider));
   }
 
+  /** Returns the amounts that the limits of the pool leave, whatever its provider leaves. */
+  freeIn({ provider, pool }: PoolRef): Resources {
+    return this.poolScope(provider, pool).available;
+  }
+
+  freeInProvider(provider: string): Resources {
+    return this.providerScope(provider).available;
+  }
+
+  /** Returns the amounts that the limits of tenants leave, for the tenants that have limits. */
+  freeOfTenants(): ReadonlyMap<string, Resources> {
+    return new Map([...this.tenants.keys()].map((tenant) => [tenant, this.tenantScope(tenant).available]));
+  }
+
   /** Returns the limits that apply to a tenant's nodes in this pool. */
   scopesOf(ref: PoolRef, tenant: string | null): readonly QuotaScope[] {
     let scopes = this.scopesOfPools.get(ref);
@@ -152,6 +166,14 @@ export class QuotaLedger {
   /** Confirms a request's records up to `lastId`, which need `need`. Returns the shortfall if they must be undone. */
   confirm(ref: PoolRef, request: NodeRequest, lastId: string, need: Need): Shortfall | undefined {
     return this.excess(ref, request, lastId, need, () => true);
+  }
+
+  /**
+   * Returns true if all records and all held launches of this process together exceed no limit. If this holds with
+   * every record that ZooKeeper has numbered, the held launches may be recorded as confirmed.
+   */
+  fits(ref: PoolRef, tenant: string | null): boolean {
+    return this.scopesOf(ref, tenant).every((scope) => scope.hasRoomForHeld());
   }
 
   /**

@@ -20,7 +20,7 @@ import { FAIR_SHARES } from './fair-shares.js';
 import { GATEWAY } from './gateway.js';
 import { INTERRUPTIONS } from './interruptions.js';
 import { LAUNCHER } from './launcher.js';
-import { LAUNCHER_IMAGES } from './launcher-images.js';
+import { IMAGES } from './launcher-images.js';
 import { LAUNCHER_TROUBLE } from './launcher-trouble.js';
 import { PYYAML } from './pyyaml.js';
 import { REQUESTOR } from './requestor.js';
@@ -48,7 +48,7 @@ export const MUTATIONS: readonly Mutation[] = [
   ...GATEWAY,
   ...INTERRUPTIONS,
   ...LAUNCHER,
-  ...LAUNCHER_IMAGES,
+  ...IMAGES,
   ...LAUNCHER_TROUBLE,
   ...PYYAML,
   ...REQUESTOR,
