@@ -30,6 +30,8 @@ export class BridgeProcess {
   readonly zooKeeper: ZooKeeper;
   /** Number of scale sets that it serves. */
   serves = 0;
+  /** The session in which it began to serve. */
+  private electedIn: bigint | undefined;
   private readonly bridge: Bridge;
   private readonly link = new AbortController();
   private stopping = false;
@@ -63,9 +65,11 @@ export class BridgeProcess {
     return !this.process.dead && !this.stopping;
   }
 
-  /** True if it serves a scale set, and knows of no trouble with its session. */
+  /** True if it serves a scale set, and knows of no trouble with the session in which it was elected. */
   get isServing(): boolean {
-    return this.serves > 0 && this.alive && !this.process.paused && this.zooKeeper.state === 'connected';
+    const { session, state } = this.zooKeeper;
+    const isConnected = state === 'connected' && session?.id === this.electedIn;
+    return this.serves > 0 && this.alive && !this.process.paused && isConnected;
   }
 
   /** Stops it like an operator does. */
@@ -146,7 +150,9 @@ export class BridgeProcess {
       set: (gauge, _labels, value) => {
         if (gauge.name !== SERVES.name || value === undefined) return;
         this.serves += value === 1 ? 1 : this.serves > 0 ? -1 : 0;
-        if (value === 1) this.environment.onServes(this);
+        if (value !== 1) return;
+        this.electedIn = this.zooKeeper.session?.id;
+        this.environment.onServes(this);
       },
     };
   }
