@@ -2,6 +2,7 @@ export * from './types.js';
 export { sameProvider, type ConfigDiff } from './diff.js';
 export { configurationPrints } from './fingerprint.js';
 export { requiredFormats } from './disk-images.js';
+export type { FairShares } from './fair-shares.js';
 export { watchFiles, type FileWatch, type WatchFiles } from './file-watch.js';
 export { loadConfig, type LoadOptions, type LoadResult } from './load.js';
 export { formatPath, formatProblem, type ConfigProblem, type KeyPath } from './problems.js';

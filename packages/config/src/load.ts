@@ -13,6 +13,7 @@ import { loadDiskImages, mergeSecureEnvVars, nonEmpty } from './disk-images.js';
 import { incompatibleKeys } from './compatible.js';
 import type { ConfigDocument } from './document.js';
 import { checkEmptyNumbers } from './empty-values.js';
+import { loadFairShares } from './fair-shares.js';
 import type { ConfigProblem } from './problems.js';
 import { loadProviders } from './providers.js';
 import { checkUniqueNames } from './references.js';
@@ -218,6 +219,7 @@ async function interpret(
     ...providers,
     unserved,
     tenantLimits: loadTenantLimits(root),
+    fairShares: loadFairShares(root),
     drivers,
   };
   return { config, unserved };

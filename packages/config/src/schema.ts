@@ -8,6 +8,7 @@ import {
   type JsonObject,
 } from '@nodepool/core';
 import { readySchema } from './ready/schema.js';
+import { fairSharesSchema } from './fair-shares.js';
 import { PATH_NAME_PATTERN } from './schema-words.js';
 import { DEFAULT_MAX_IDLE_SECONDS, DEFAULT_MAX_WAIT_MS } from './types.js';
 
@@ -335,6 +336,7 @@ export const configSchema: JsonSchema = {
       diskimages: listOf(diskImage, 'Disk images that the builder builds.'),
       providers: listOf(provider, 'Clouds that provide nodes.'),
       'tenant-resource-limits': listOf(tenantLimits, 'Limits per tenant.'),
+      'fair-shares': fairSharesSchema,
       drivers: { ...listOf(driverAlias, 'Short names for driver packages.'), compatible: false },
     },
     [],

@@ -3,6 +3,7 @@
 import type { DiskImageConfig, Driver, ProviderConfig } from '@nodepool/core';
 import type { DriverPackage } from './discovery/load-driver.js';
 import type { ReadySettings } from './ready/settings.js';
+import type { FairShares } from './fair-shares.js';
 
 export interface NodepoolConfig {
   readonly webapp: { readonly port: number; readonly listenAddress: string };
@@ -24,6 +25,8 @@ export interface NodepoolConfig {
   readonly unserved?: ReadonlySet<string>;
   /** Limits by tenant and resource name (`instances`, `cores`, `ram`, `volumes`, `volume-gb`, …). */
   readonly tenantLimits: ReadonlyMap<string, Readonly<Record<string, number>>>;
+  /** Weights of the tenants; absent or undefined if only the priorities of requests count. */
+  readonly fairShares?: FairShares | undefined;
   /** Packages or paths by the short names of drivers. */
   readonly drivers: ReadonlyMap<string, string>;
   /** The loaded drivers of `providers`, by their configured name. */

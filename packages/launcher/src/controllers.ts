@@ -7,6 +7,7 @@
 import { EmptyRecordRounds, type DemandForecast } from '@nodepool/store';
 import type { LauncherContext } from './context.js';
 import type { Controller } from './controller.js';
+import { PastUse } from './fairness/past-use.js';
 import { UnservedNodes } from './images/unserved-nodes.js';
 import { ImageReviews } from './images/image-reviews.js';
 import { AbandonedBacking } from './maintenance/abandoned-backing.js';
@@ -47,5 +48,6 @@ export function createControllers(
     new MinReady(context, abandoned, targets, forecasts),
     new ImageReviews(context, launches),
     new UnservedNodes(context, serves),
+    new PastUse(context, ledger.order),
   ];
 }

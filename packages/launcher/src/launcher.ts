@@ -17,6 +17,9 @@ import type { Controller } from './controller.js';
 import { createControllers } from './controllers.js';
 import { driverVersions, DriversInUse } from './provider/drivers-in-use.js';
 import { LimitMetrics } from './metrics/limits.js';
+import { ServiceOrder } from './fairness/service-order.js';
+import { capacityOf } from './quota/shared-capacity.js';
+import { sharedUse } from './quota/shared-use.js';
 import { QuotaLedger } from './quota/quota-ledger.js';
 import { poolComponent } from './pool/pool-registration.js';
 import { ProviderRuntime, type ProvidersShare } from './provider/provider-runtime.js';
@@ -45,6 +48,7 @@ export class Launcher implements ProvidersShare {
   private readonly unusable = new Map<string, string>();
   private readonly context: LauncherContext;
   private readonly limits: LimitMetrics;
+  private readonly order = new ServiceOrder();
   private readonly drivers: DriversInUse;
   readonly ledger: QuotaLedger;
   readonly candidates: CandidatePools;
@@ -67,12 +71,12 @@ export class Launcher implements ProvidersShare {
     this.targets = new ReadyTargets(this.context);
     this.limits = new LimitMetrics(this.context.metrics);
     this.drivers = new DriversInUse(this.context.log, this.context.metrics);
-    this.ledger = new QuotaLedger(this.context.store);
+    this.ledger = new QuotaLedger(this.context.store, this.order);
     this.candidates = new CandidatePools(this.context.store.components, this.context.clock, this.context.log);
     this.labelLimiter = new TurnLimiter(this.context.clock, LABELS_PER_TURN);
     this.slowLaunches = new SlowLaunches(this.context.clock, this.context.capacity.breakers);
     this.waitLimits = new WaitLimits(this.context.store.requests, this.context.clock);
-    this.scheduler = new RequestScheduler(this.context, this.candidates, this.waitLimits);
+    this.scheduler = new RequestScheduler(this.context, this.candidates, this.waitLimits, this.order);
   }
 
   /** Returns the current work of the providers, for the stack dump and for explanations. */
@@ -154,6 +158,7 @@ export class Launcher implements ProvidersShare {
     const parts = [...this.controllers, ...this.runtimes.values(), ...this.retired];
     await Promise.all(parts.map(async (part) => part.stop()));
     this.scheduler.stop();
+    this.order.stop();
     this.waitLimits.stop();
     this.candidates.stop();
     await this.component?.close();
@@ -164,6 +169,7 @@ export class Launcher implements ProvidersShare {
     if (this.stopped) return;
     this.ledger.setTenantLimits(config.tenantLimits);
     this.waitLimits.apply(config);
+    this.applyShares(config);
     this.scheduler.waitLimitsChanged();
     for (const runtime of this.runtimes.values()) runtime.tenantLimitsChanged();
     const { config: before } = this;
@@ -182,6 +188,12 @@ export class Launcher implements ProvidersShare {
     const results = await Promise.allSettled([this.startNew(config, restarts), ...ends]);
     for (const result of results) if (result.status === 'rejected') throw result.reason;
     if (ends.length > 0) for (const controller of this.controllers) controller.apply?.(config);
+  }
+
+  private applyShares({ fairShares }: NodepoolConfig): void {
+    const { store, clock } = this.context;
+    const capacity = capacityOf(clock, this.ledger, () => this.config?.providers.values() ?? []);
+    if (this.order.apply(fairShares, { store, clock, capacity, useOf: sharedUse })) this.scheduler.orderChanged();
   }
 
   /** Retires the providers that are removed or changed. Returns the promises of their retirement by name. */

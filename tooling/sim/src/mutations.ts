@@ -43,6 +43,13 @@ export const MUTATIONS: readonly Mutation[] = [
     writes: reallocating(),
   },
   {
+    name: 'ignores the shares of tenants',
+    rule: 'F1',
+    firstSeed: 5,
+    fault: 'shares',
+    config: ({ shares: _, ...site }) => site,
+  },
+  {
     name: 'reorders the nodes of a request',
     rule: 'S2',
     writes: rewriting(REQUEST, (request) => {

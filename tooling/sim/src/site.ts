@@ -1,7 +1,7 @@
 /** The simulated site: providers, pools, labels and limits, and the launcher configurations for them. */
 
 import type { DiskImageConfig, Driver, JsonObject, RandomSource } from '@nodepool/core';
-import type { NodepoolConfig, ReadySettings } from '@nodepool/config';
+import type { FairShares, NodepoolConfig, ReadySettings } from '@nodepool/config';
 import { exampleDriver, type ExampleCloud } from '@nodepool/driver-example';
 import { driver as metastaticDriver } from '@nodepool/driver-metastatic';
 import { staticDriver } from '@nodepool/driver-static';
@@ -42,6 +42,8 @@ export interface Site {
   readonly spare?: Readonly<Record<string, number>>;
   /** Instance limits by tenant. */
   readonly tenants: Readonly<Record<string, number>>;
+  /** Weights of tenants. Default: only priorities count. */
+  readonly shares?: Readonly<Record<string, number>>;
   /** The disk image that all labels of cloud providers use. Default: an image of the cloud. */
   readonly diskImage?: DiskImageConfig;
   /** The tests of uploads of the disk image. Default: `IMAGE_TESTS`. */
@@ -157,6 +159,16 @@ export const SITE_WITH_SLOTS: Site = {
   tenants: {},
 };
 
+/** A pool that is too small for two tenants. */
+export const SITE_WITH_SHARES: Site = {
+  providers: [{ name: 'alpha', pools: [{ name: 'main', labels: LABELS, maxServers: 6 }] }],
+  minReady: {},
+  tenants: {},
+  shares: { tenant: 1, bounded: 1 },
+};
+
+/** Half-life of past use (ms), short compared with a run. */
+const HALF_LIFE_MS = 30_000;
 /** The disk image of the site with images, which must pass all tests. */
 export const DISK_IMAGE: DiskImageConfig = {
   name: 'debian',
@@ -288,6 +300,7 @@ export function nodepoolConfig(
     providers: new Map(configs.map((config) => [config.name, config])),
     brokenProviders: new Map(),
     tenantLimits: new Map(Object.entries(site.tenants).map(([tenant, instances]) => [tenant, { instances }])),
+    fairShares: site.shares === undefined ? undefined : fairShares(site.shares),
     drivers: new Map(),
     loadedDrivers: drivers,
   };
@@ -297,6 +310,11 @@ function readyOf({ spare = {} }: Site, label: string): ReadySettings | undefined
   const { [label]: nodes } = spare;
   if (nodes === undefined) return undefined;
   return { min: 0, max: MAX_READY, spare: { nodes }, schedule: [], forecast: undefined };
+}
+
+function fairShares(shares: Readonly<Record<string, number>>): FairShares {
+  const tenants = Object.entries(shares).map(([tenant, share]) => [tenant, { share, projects: new Map() }] as const);
+  return { halfLifeMs: HALF_LIFE_MS, defaultShare: 1, tenants: new Map(tenants) };
 }
 
 function section(

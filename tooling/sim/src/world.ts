@@ -121,6 +121,8 @@ export class World {
    * operators.
    */
   needsOperators = false;
+  /** Weights of the tenants in a run with fair shares. */
+  shares: Site['shares'];
   private readonly seeds: RandomSource;
   private readonly mutation: Mutation | undefined;
 
@@ -147,6 +149,7 @@ export class World {
       tenantInstances: (tenant: string) => greatest(this.sites().map(({ tenants }) => tenants[tenant])),
       wantedReady: (label: string, inUse: number) =>
         Math.max(0, ...this.sites().map((site) => wantedReady(site, label, inUse))),
+      shares: () => this.shares,
       configuredAt: () => Math.max(0, ...this.launchers.map(({ configuredAt }) => configuredAt)),
       keepsProvider: (launcher: string, provider: string) =>
         this.launchers.some((each) => each.name === launcher && each.keepsProvider(provider)),

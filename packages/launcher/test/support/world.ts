@@ -59,6 +59,8 @@ export class World {
   observation: Pick<LauncherOptions, 'metrics' | 'decisions'> = {};
   /** Makes the recorders of launchers that are started from now on; without it, they have timelines only. */
   recorder: ((store: Store) => Recorder) | undefined;
+  /** Replaces parts of launchers that are started from now on, e.g. to record spans. */
+  traced: ((store: Store) => Partial<LauncherOptions>) | undefined;
   /** Timelines of the launchers, by host. */
   readonly timelines = new Map<string, Timelines>();
   private readonly launchers: RunningLauncher[] = [];
@@ -134,6 +136,7 @@ export class World {
       version: '0.0.0',
       timelines,
       ...this.observation,
+      ...this.traced?.(store),
     });
     store.start();
     await launcher.start(this.config(providers, more));

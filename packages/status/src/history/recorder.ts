@@ -1,6 +1,6 @@
 /** Timelines, history and numbers of nodes of a launcher, with the journal that preserves the former two. */
 
-import { reasonOf, type Clock, type Logger, type Metrics } from '@nodepool/core';
+import { reasonOf, type Clock, type JsonObject, type Logger, type Metrics } from '@nodepool/core';
 import { ZooKeeperWatch } from '@nodepool/daemon';
 import type { Store } from '@nodepool/store';
 import type { ProviderActivity, ProviderSummary } from '../facts/activity.js';
@@ -9,6 +9,8 @@ import { HistoryBucket, isObject } from './history-bucket.js';
 import { History } from './history.js';
 import { Journal } from './journal.js';
 import { decodeNode, decodeRequest, encodeNode, encodeRequest } from './life-codec.js';
+import { CostMeter } from '../metrics/cost-meter.js';
+import { reportCosts } from '../metrics/cost-metrics.js';
 import { NodeTally } from '../metrics/node-tally.js';
 import { reportPhases } from '../metrics/phase-metrics.js';
 import { ProviderEvents } from './provider-events.js';
@@ -17,6 +19,8 @@ import { Timelines } from '../timeline/timelines.js';
 
 /** Age (ms) from which on ended lives are not restored. */
 const MAX_AGE_MS = 25 * 3_600_000;
+
+const NO_PROVIDERS: ReadonlyMap<string, { readonly section: JsonObject }> = new Map();
 
 export interface RecorderOptions {
   readonly store: Pick<Store, 'requests' | 'nodes' | 'components' | 'complete' | 'zooKeeper'>;
@@ -28,6 +32,8 @@ export interface RecorderOptions {
   readonly summaries?: () => readonly ProviderSummary[];
   /** Directory of the journal; without it the history is lost at a restart. */
   readonly stateDir: string | undefined;
+  /** Returns the sections of the providers, for prices. Default: none has prices. */
+  readonly providers?: () => ReadonlyMap<string, { readonly section: JsonObject }>;
 }
 
 export class Recorder {
@@ -37,6 +43,7 @@ export class Recorder {
   readonly providerEvents: ProviderEvents;
   readonly zooKeeper: ZooKeeperWatch;
   readonly nodes: NodeTally;
+  readonly costs: CostMeter;
   /** Metrics that also count the calls of clouds. */
   readonly metrics: Metrics;
   private journal: Journal | undefined;
@@ -50,11 +57,13 @@ export class Recorder {
       onError: (error) => log.error('The end of a phase could not be recorded', error),
     });
     const { events } = this.timelines;
+    this.costs = new CostMeter({ store, clock, providers: options.providers ?? (() => NO_PROVIDERS) });
     this.history = new History({
       store,
       clock,
       events,
       activity: summaries,
+      costs: this.costs.reader(),
       onStep: (step) => this.journal?.add({ step }),
     });
     this.failures = new ProviderFailures(clock, events);
@@ -81,7 +90,12 @@ export class Recorder {
     const { events } = timelines;
     events.requestEnded.on((life) => this.journal?.add({ request: encodeRequest(life) }));
     events.nodeEnded.on((life) => this.journal?.add({ node: encodeNode(life) }));
-    this.endReports = [reportPhases(timelines, metrics), this.nodes.start()];
+    this.endReports = [
+      reportPhases(timelines, metrics),
+      this.nodes.start(),
+      this.costs.start(),
+      reportCosts(this.costs, metrics),
+    ];
     timelines.start();
     history.start();
     this.providerEvents.start();

@@ -13,7 +13,7 @@ import {
 import { claimOf, claimPlan, writtenBy, type Claim, type NodeClaim } from '../commit/claim.js';
 import { requestCodec } from '../codec/request.js';
 import { bytesOf, type Source } from '../codec/codec.js';
-import type { NodeData, NodeRequest, NodeRequestData } from '@nodepool/core';
+import { projectOf, type NodeData, type NodeRequest, type NodeRequestData } from '@nodepool/core';
 import { type CorruptRecord, CorruptRecordError } from '../errors.js';
 import type { Change } from '../tables/change.js';
 import { type NodeEntry, createOps } from '../nodes/node-entry.js';
@@ -402,9 +402,12 @@ export class RequestStore {
   /** Returns claims of ready nodes, which get the request's tenant and requestor. */
   private claimAll(request: NodeRequest, entries: readonly NodeEntry[]): readonly NodeClaim[] | undefined {
     const { id, tenant_name, requestor } = request;
+    const project = projectOf(request);
     const claims: NodeClaim[] = [];
     for (const from of entries) {
-      const claim = this.nodes.locks.claim({ id: from.id, from, change: { allocated_to: id, tenant_name, requestor } });
+      const ofProject = project === (from.node.project ?? null) ? {} : { project };
+      const change = { allocated_to: id, tenant_name, requestor, ...ofProject };
+      const claim = this.nodes.locks.claim({ id: from.id, from, change });
       if (claim === undefined) return undefined;
       claims.push(claim);
     }

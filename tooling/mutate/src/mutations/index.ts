@@ -16,6 +16,7 @@ import { DRIVER_KUBERNETES } from './driver-kubernetes.js';
 import { DRIVER_METASTATIC } from './driver-metastatic.js';
 import { DRIVER_OPENSTACK } from './driver-openstack.js';
 import { DRIVER_STATIC } from './driver-static.js';
+import { FAIR_SHARES } from './fair-shares.js';
 import { GATEWAY } from './gateway.js';
 import { INTERRUPTIONS } from './interruptions.js';
 import { LAUNCHER } from './launcher.js';
@@ -44,6 +45,7 @@ export const MUTATIONS: readonly Mutation[] = [
   ...DRIVER_METASTATIC,
   ...DRIVER_OPENSTACK,
   ...DRIVER_STATIC,
+  ...FAIR_SHARES,
   ...GATEWAY,
   ...INTERRUPTIONS,
   ...LAUNCHER,

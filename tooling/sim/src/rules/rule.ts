@@ -19,6 +19,8 @@ export interface CheckerView {
   providerInstances(provider: string): number | undefined;
   /** Highest instance limit of a tenant in any running launcher's configuration; undefined if unlimited. */
   tenantInstances(tenant: string): number | undefined;
+  /** Weights of tenants if a running launcher's configuration has fair shares. */
+  shares(): Readonly<Record<string, number>> | undefined;
   /** All labels of the site. */
   readonly labels: readonly string[];
   /** Most ready nodes of a label that any running launcher's configuration asks for, by the nodes in use. */
