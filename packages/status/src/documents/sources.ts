@@ -25,7 +25,7 @@ export interface StatusSources {
   /** The history of the last day, with the failures and the changes of providers, and the numbers of nodes. */
   readonly recorder: Pick<
     Recorder,
-    'timelines' | 'history' | 'failures' | 'providerEvents' | 'persisted' | 'zooKeeper' | 'nodes'
+    'timelines' | 'history' | 'failures' | 'providerEvents' | 'persisted' | 'zooKeeper' | 'nodes' | 'exportJournal'
   >;
   /** Returns the lateness of timers since it was last reset, seconds. */
   readonly eventLoopDelay: () => { readonly p99: number };
