@@ -123,11 +123,7 @@ function rank({ attempts, open }: NodeLine): number {
 }
 
 /** Returns undefined for a request that ended before the measured time. */
-function dayRequest(
-  line: RequestLine,
-  nodes: ReadonlyMap<string, NodeLine>,
-  fromMs: number,
-): DayRequest | undefined {
+function dayRequest(line: RequestLine, nodes: ReadonlyMap<string, NodeLine>, fromMs: number): DayRequest | undefined {
   const { createdMs, labels, tenant, requestor, priority, relativePriority, result, waitedMs } = line;
   const common = { labels, tenant, requestor, priority, relativePriority };
   const recorded = result === undefined || waitedMs === undefined ? undefined : { result, waitedMs };

@@ -87,7 +87,9 @@ export class Draws {
     const observed = own.length > 0 ? own : this.allHeld;
     if (own.length === 0) {
       const source =
-        observed.length > 0 ? 'is drawn from all labels' : `is ${this.assumed.heldMs / 1000} s, as nothing was observed`;
+        observed.length > 0
+          ? 'is drawn from all labels'
+          : `is ${this.assumed.heldMs / 1000} s, as nothing was observed`;
       this.assumptions.add(`The use of nodes of label ${label} is not known: it ${source}.`);
     }
     const longer = held.atLeastMs > 0 ? observed.filter((ms) => ms >= held.atLeastMs) : observed;
@@ -119,11 +121,7 @@ export class Draws {
 }
 
 /** Returns one of the observations next to the time; they are sorted by time. */
-function nearestOf(
-  sorted: readonly ObservedLaunch[],
-  atMs: number,
-  random: RandomSource,
-): ObservedLaunch | undefined {
+function nearestOf(sorted: readonly ObservedLaunch[], atMs: number, random: RandomSource): ObservedLaunch | undefined {
   let low = 0;
   let high = sorted.length;
   while (low < high) {

@@ -7,7 +7,11 @@ import type { ModelClouds } from './model-cloud.js';
 /** Limits of pools that differ from the file, by `provider/pool`. */
 export type PoolLimits = ReadonlyMap<string, number>;
 
-export function modelConfig(config: NodepoolConfig, clouds: ModelClouds, limits: PoolLimits = new Map()): NodepoolConfig {
+export function modelConfig(
+  config: NodepoolConfig,
+  clouds: ModelClouds,
+  limits: PoolLimits = new Map(),
+): NodepoolConfig {
   const providers = [...config.providers].map(([name, provider]) => [name, modelProvider(provider, limits)] as const);
   const loadedDrivers = new Map([...config.loadedDrivers].map(([name, driver]) => [name, modelDriver(driver, clouds)]));
   return { ...config, providers: new Map(providers), loadedDrivers };

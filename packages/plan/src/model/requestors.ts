@@ -1,10 +1,12 @@
 /** Requestors that create the requests of the day, use their nodes, and return them. */
 
 import { sleep, type Clock, type NodeRequest, type RandomSource } from '@nodepool/core';
-import type { Store } from '@nodepool/store';
+import { requestPath, type Store } from '@nodepool/store';
 import type { DayRequest } from '../day/day.js';
 import type { Draws } from './draws.js';
 
+/** Name of the owner of the locks. */
+const OWNER = 'plan';
 /** Interval (ms) and number of the attempts to lock the nodes of a fulfilled request. */
 const RETRY_MS = 1000;
 const MAX_LOCK_ATTEMPTS = 60;
@@ -122,18 +124,18 @@ export class Requestors {
     });
   }
 
-  /** Locks the nodes, removes the request, and returns each node after its time. */
+  /** Locks the nodes and removes the request, in one transaction, and returns each node after its time. */
   private async use(id: string, nodes: readonly string[], heldMs: readonly number[]): Promise<void> {
     const { clock, store } = this.options;
     const targets = nodes.map((node) => ({ id: node, change: { state: 'in-use' } as const }));
+    const after = [{ type: 'delete', path: requestPath(id) } as const];
     for (let attempt = 1; ; attempt += 1) {
-      const handles = await store.nodes.tryLockAll(targets);
+      const handles = await store.nodes.tryLockAll(targets, { owner: OWNER, after });
       if (handles !== undefined) {
-        await store.requests.remove(id);
         await Promise.all(
           handles.map(async (handle, index) => {
             await sleep(clock, heldMs[index] ?? 0);
-            await handle.release({ state: 'used' });
+            await handle.unlock({ state: 'used' });
           }),
         );
         return;
