@@ -2,6 +2,7 @@
 
 import type { NodepoolConfig } from '@nodepool/config';
 import type { Driver, LabelConfig, PoolConfig, ProviderConfig } from '@nodepool/core';
+import { withAddresses } from './machines.js';
 import type { ModelClouds } from './model-cloud.js';
 
 /** Limits of pools that differ from the file, by `provider/pool`. */
@@ -12,7 +13,12 @@ export function modelConfig(
   clouds: ModelClouds,
   limits: PoolLimits = new Map(),
 ): NodepoolConfig {
-  const providers = [...config.providers].map(([name, provider]) => [name, modelProvider(provider, limits)] as const);
+  const providers = [...config.providers].map(([name, provider]) => {
+    const driver = config.loadedDrivers.get(provider.driver);
+    const isOfMachines = provider.createsNodes === false && driver !== undefined;
+    const replayed = isOfMachines ? withAddresses(provider, driver, config) : provider;
+    return [name, modelProvider(replayed, limits)] as const;
+  });
   const loadedDrivers = new Map([...config.loadedDrivers].map(([name, driver]) => [name, modelDriver(driver, clouds)]));
   return { ...config, providers: new Map(providers), loadedDrivers };
 }
