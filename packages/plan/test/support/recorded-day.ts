@@ -6,7 +6,7 @@ import { silentLogger, silentMetrics, sleep, TaskSupervisor, type RandomSource }
 import { seededRandom, VirtualClock } from '@nodepool/core/testing';
 import { ExampleCloud, exampleDriver, readCloudSettings, type CloudSettings } from '@nodepool/driver-example';
 import { Launcher } from '@nodepool/launcher';
-import { openRequestor } from '@nodepool/requestor';
+import { openRequestor, RequestFailedError } from '@nodepool/requestor';
 import { Recorder } from '@nodepool/status';
 import { openStore } from '@nodepool/store';
 import { SimulatedZooKeeperServer } from '@nodepool/zookeeper/simulated';
@@ -82,7 +82,15 @@ export async function recordDay(options: RecordedDayOptions): Promise<RecordedDa
   const job = async (label: string, ms: number): Promise<void> => {
     const startedAt = clock.monotonic();
     const request = await requestor.request({ labels: [label], durable: true });
-    await request.fulfilled();
+    try {
+      await request.fulfilled();
+    } catch (error) {
+      if (!(error instanceof RequestFailedError)) throw error;
+      // Every attempt to launch its node has failed.
+      await request.cancel();
+      ended += 1;
+      return;
+    }
     waits.set(label, [...(waits.get(label) ?? []), clock.monotonic() - startedAt]);
     const lease = await request.take();
     await sleep(clock, ms);
