@@ -11,6 +11,8 @@ describe('a replay of a recorded day', () => {
   const PLENTY = { alpha: { labels: ['small', 'large'], maxServers: 14 }, beta: { labels: ['small'], maxServers: 6 } };
   const SCARCE = { alpha: { labels: ['small', 'large'], maxServers: 10 }, beta: { labels: ['small'], maxServers: 5 } };
   const RUNS = [1, 2, 3];
+  /** Relative error of a quantile of the waits, for the median of the runs. */
+  const TOLERANCE = 0.2;
 
   /** A cloud in which one of 20 instances fails. */
   function record(providers: Readonly<Record<string, SitePool>>): Promise<RecordedDay> {
@@ -35,13 +37,16 @@ describe('a replay of a recorded day', () => {
       const runs: RunMeasures[] = [];
       for (const seed of RUNS) runs.push(await replay({ day, config, seed }));
       for (const [label, times] of waits) {
-        const truth = [...times].sort((a, b) => a - b);
         for (const part of [0.5, 0.9]) {
-          const replayed = runs.map(({ labels }) => quantile(labels[label]?.waitsMs ?? [], part) ?? 0);
-          console.log(providers.alpha.maxServers, label, part, quantile(truth, part), replayed.join(' '));
+          const replayed = runs.map(({ labels }) => quantile(labels[label]?.waitsMs ?? [], part) ?? Infinity);
+          const error = Math.abs(medianOf(replayed) / quantileOf(times, part) - 1);
+          expect({ label, part, isClose: error < TOLERANCE, error }).toMatchObject({ isClose: true });
         }
       }
     }
+    const [before, after] = truths.map(([, { waits }]) => quantileOf(waits.get('large') ?? [], 0.9));
+    // The lower limits matter.
+    expect(after).toBeGreaterThan(2 * (before ?? Infinity));
   });
 });
 
@@ -98,6 +103,19 @@ describe('a replay of exponential arrivals and uses', () => {
     expect(Math.abs(mean / predicted - 1)).toBeLessThan(0.1);
   });
 });
+
+function quantileOf(values: readonly number[], part: number): number {
+  return (
+    quantile(
+      [...values].sort((a, b) => a - b),
+      part,
+    ) ?? NaN
+  );
+}
+
+function medianOf(values: readonly number[]): number {
+  return quantileOf(values, 0.5);
+}
 
 /** Returns the mean wait of M/M/c, seconds. */
 function meanWait(servers: number, arrivalRate: number, serviceRate: number): number {
