@@ -196,7 +196,8 @@ describe('backing nodes', () => {
     await world.until('another backing node is launched', () =>
       backingRequests().some(({ state }) => state === 'pending'),
     );
-    for (const path of world.lockHolders().filter((each) => each.includes(lost))) await world.during(zk.delete(path));
+    for (const path of world.lockHolders().filter((each) => each.includes(`/nodes/${lost}/`)))
+      await world.during(zk.delete(path));
     const ids = await world.fulfilled(request);
     expect(ids).toHaveLength(2);
     expect(ids).not.toContain(young);
@@ -211,7 +212,8 @@ describe('backing nodes', () => {
     world.cloud.configure({ bootTimeMs: [20_000, 20_000] });
     const request = await world.submit(['small', 'small']);
     await world.until('one node is ready', () => [...world.nodes().values()].some(({ state }) => state === 'ready'));
-    for (const path of world.lockHolders().filter((each) => each.includes(lost))) await world.during(zk.delete(path));
+    for (const path of world.lockHolders().filter((each) => each.includes(`/nodes/${lost}/`)))
+      await world.during(zk.delete(path));
     const ids = await world.fulfilled(request);
     expect(ids).toHaveLength(2);
     expect(places()).toHaveLength(2);

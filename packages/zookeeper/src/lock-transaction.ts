@@ -7,10 +7,14 @@ import type { ContenderRemovals } from './contender-lock.js';
 import { ensurePath } from './ensure-path.js';
 import type { HeldLock } from './recipes-api.js';
 
-/** One lock to acquire. `exists` is the current assumption about its directory. */
+/**
+ * One lock to acquire. `exists` is the current assumption about its directory. `isNew`: the same transaction creates
+ * the parent of the directory.
+ */
 interface LockAttempt {
   readonly path: string;
   readonly prefix: string;
+  readonly isNew: boolean;
   exists: boolean;
 }
 
@@ -139,6 +143,7 @@ function diagnose(
   const step = operationIndex === undefined ? undefined : steps[operationIndex - countBefore];
   if (step === undefined) return 'failed';
   const { lock, action } = step;
+  if (lock.isNew) return 'failed';
   if (action === 'delete') {
     if (code === 'not-empty') return 'contended';
     if (code === 'no-node') return { lock, reason: 'missing' };

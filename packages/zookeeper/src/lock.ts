@@ -100,7 +100,7 @@ class ZooKeeperLocks implements Locks {
   }
 
   tryAcquireAll(
-    locks: readonly { readonly path: string; readonly exists?: boolean }[],
+    locks: readonly { readonly path: string; readonly exists?: boolean; readonly isNew?: boolean }[],
     options: TryLockOptions &
       CallOptions & { readonly before?: readonly TransactionOp[]; readonly after?: readonly TransactionOp[] } = {},
   ): Promise<
@@ -113,7 +113,12 @@ class ZooKeeperLocks implements Locks {
   > {
     const { owner } = options;
     if (owner === '') throw new RangeError('the owner of a persistent lock must have a name');
-    const attempts = locks.map(({ path, exists = true }) => ({ path, exists, prefix: this.newPrefix() }));
+    const attempts = locks.map(({ path, isNew = false, exists = !isNew }) => ({
+      path,
+      exists,
+      isNew,
+      prefix: this.newPrefix(),
+    }));
     return tryAcquireLocks(
       this.zk,
       this.contenderRemovals,

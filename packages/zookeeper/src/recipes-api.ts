@@ -119,9 +119,12 @@ export interface LockRecipe {
    * Acquires several locks in one transaction: all or none, as `tryAcquire` does. The operations of `before` precede
    * those of the locks, so a lock directory may be below a znode that `before` creates; those of `after` follow. The
    * `operationIndex` of an error counts through `before` and then `after`.
+   *
+   * `isNew`: `before` creates the parent of the lock directory. If that is missing nevertheless, the call rejects with
+   * `NoNodeError` and creates nothing.
    */
   tryAcquireAll(
-    locks: readonly { readonly path: string; readonly exists?: boolean }[],
+    locks: readonly { readonly path: string; readonly exists?: boolean; readonly isNew?: boolean }[],
     options?: TryLockOptions &
       CallOptions & { readonly before?: readonly TransactionOp[]; readonly after?: readonly TransactionOp[] },
   ): Promise<
@@ -218,9 +221,10 @@ export interface TreeCache {
   expect(paths: readonly string[]): WriteExpectation;
   /**
    * Adds a znode that this client has created without announcing it, unless it is known to be deleted since. Called
-   * before the event loop continues, it replaces the read that follows the event of the creation.
+   * before the event loop continues, it replaces the read that follows the event of the creation. `isRecreated`: the
+   * same transaction had created and deleted the path before.
    */
-  created(path: string, node: { readonly data: Uint8Array; readonly stat: Stat }): void;
+  created(path: string, node: { readonly data: Uint8Array; readonly stat: Stat; readonly isRecreated?: boolean }): void;
   close(): void;
 }
 

@@ -132,10 +132,17 @@ class ZooKeeperTreeCache implements TreeCache, OutcomeHandler {
     return new Announcement(announced, this.generation, this);
   }
 
-  created(path: string, { data, stat }: { readonly data: Uint8Array; readonly stat: Stat }): void {
+  created(
+    path: string,
+    {
+      data,
+      stat,
+      isRecreated = false,
+    }: { readonly data: Uint8Array; readonly stat: Stat; readonly isRecreated?: boolean },
+  ): void {
     if (this.closed || !this.contains(path) || !this.wantsData(path)) return;
     // The event of a later deletion may have arrived between the answer and this call.
-    if (this.nodes.byPath.get(path) === undefined && !this.reads.withdraw(path)) return;
+    if (this.nodes.byPath.get(path) === undefined && !this.reads.withdraw(path, isRecreated ? 1 : 0)) return;
     this.put(path, data, stat);
   }
 

@@ -23,8 +23,8 @@ export type TreeRead = { readonly data: Uint8Array; readonly stat: Stat } | unde
 export class TreeReads {
   private readonly byPath = new Map<string, PathReads>();
   private queue: PathReads[] = [];
-  /** Paths that were deleted in this turn before the answer to a requested read. */
-  private readonly deletedUnread = new Set<string>();
+  /** Number of deletions in this turn of paths before the answer to a requested read. */
+  private readonly deletedUnread = new Map<string, number>();
   private readonly flush = (): void => {
     const { queue } = this;
     this.queue = [];
@@ -51,10 +51,10 @@ export class TreeReads {
 
   /**
    * Withdraws the only request of a path that was never read, because the result is known. Returns false if the znode
-   * was deleted after the request, so that the result must not be used.
+   * was deleted after the request, more often than `deletions`, so that the result must not be used.
    */
-  withdraw(path: string): boolean {
-    if (this.deletedUnread.has(path)) return false;
+  withdraw(path: string, deletions = 0): boolean {
+    if ((this.deletedUnread.get(path) ?? 0) > deletions) return false;
     const reads = this.byPath.get(path);
     if (reads?.requests !== 1 || reads.outstanding > 0) return true;
     reads.requests = 0;
@@ -90,7 +90,7 @@ export class TreeReads {
     if (reads === undefined) return;
     reads.void = true;
     this.scheduleFlush();
-    this.deletedUnread.add(path);
+    this.deletedUnread.set(path, (this.deletedUnread.get(path) ?? 0) + 1);
     this.byPath.delete(path);
     release(reads);
   }

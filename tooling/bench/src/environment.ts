@@ -9,8 +9,8 @@ import {
   labelsOffered,
   noNodesLeft,
   startLauncher,
+  Program,
   type ExampleConfigOptions,
-  type Program,
 } from '@nodepool/harness';
 import { openRequestor, type Requestor, type SubmittedRequest } from '@nodepool/requestor';
 import { connect, type ZooKeeper } from '@nodepool/zookeeper';
@@ -20,6 +20,7 @@ import { peakResidentBytes } from './process-facts.js';
 export const LABEL = 'bench';
 const DEADLINE_MS = 120_000;
 const EVENT_LOOP_FILE = 'event-loop.json';
+const DECISIONS_FILE = 'decisions.json';
 
 export interface EnvironmentOptions {
   /** ZooKeeper's data folder. */
@@ -40,6 +41,8 @@ export interface EnvironmentOptions {
    * which prevents even an idle launcher from sleeping.
    */
   readonly probe?: Probe | 'none';
+  /** Starts the floor (`floor/program.ts`) instead of a launcher. Default false. */
+  readonly floor?: boolean;
   /** Time limit of a measurement (ms). Default two minutes. */
   readonly deadlineMs?: number;
 }
@@ -65,6 +68,8 @@ export interface LauncherFacts {
   readonly peakResidentBytes: number;
   /** Event loop delays of each phase (ms): the start, and those that `beginPhase` separates; empty if not measured. */
   readonly eventLoopDelays: readonly EventLoopDelay[];
+  /** Times from the creation of each request until an instance could be created (ms); only the floor measures them. */
+  readonly decisions: readonly number[];
 }
 
 /**
@@ -84,6 +89,8 @@ export class BenchmarkEnvironment {
     readonly webappPort: number,
     private readonly nodesBefore: number,
     private readonly deadlineMs: number,
+    /** True if the floor runs instead of a launcher. */
+    readonly isFloor: boolean,
   ) {}
 
   /** Starts all parts and resolves when the launcher offers `LABEL` from a cloud without delays. */
@@ -106,19 +113,21 @@ export class BenchmarkEnvironment {
       env: { NODEPOOL_EVENT_LOOP_FILE: join(folder, EVENT_LOOP_FILE) },
     };
     const startedAt = systemClock.monotonic();
-    const launcher = await startLauncher({
-      folder,
-      ownSession: false,
-      config: {
-        ...exampleConfig({
-          zooKeeper: { servers: server.servers },
-          webappPort,
-          ...(options.site ?? { labels: [LABEL] }),
-        }),
-        ...(options.sections === undefined ? {} : { providers: options.sections }),
-      },
-      ...(probe === 'none' ? {} : { nodeArgs: ['--require', probe.script], env: probe.env }),
-    });
+    const launcher = await (options.floor === true
+      ? startFloor(folder, server.servers)
+      : startLauncher({
+          folder,
+          ownSession: false,
+          config: {
+            ...exampleConfig({
+              zooKeeper: { servers: server.servers },
+              webappPort,
+              ...(options.site ?? { labels: [LABEL] }),
+            }),
+            ...(options.sections === undefined ? {} : { providers: options.sections }),
+          },
+          ...(probe === 'none' ? {} : { nodeArgs: ['--require', probe.script], env: probe.env }),
+        }));
     const environment = new BenchmarkEnvironment(
       server,
       folder,
@@ -129,6 +138,7 @@ export class BenchmarkEnvironment {
       webappPort,
       nodesBefore,
       options.deadlineMs ?? DEADLINE_MS,
+      options.floor ?? false,
     );
     try {
       await environment.measure('registers its pools', async (signal) => {
@@ -179,9 +189,25 @@ export class BenchmarkEnvironment {
     await this.zooKeeper.close();
     await this.server.stop();
     const eventLoopDelays = readDelays(join(this.folder, EVENT_LOOP_FILE));
+    const decisions = readDecisions(join(this.folder, DECISIONS_FILE));
     rmSync(this.folder, { recursive: true, force: true });
-    return { peakResidentBytes: peak, eventLoopDelays };
+    return { peakResidentBytes: peak, eventLoopDelays, decisions };
   }
+}
+
+function startFloor(folder: string, servers: string): Promise<Program> {
+  return Program.start({
+    name: 'floor',
+    command: process.execPath,
+    args: [join(__dirname, 'floor', 'program.js'), servers, LABEL, join(folder, DECISIONS_FILE)],
+    logFile: join(folder, 'floor.log'),
+    cwd: folder,
+    ownSession: false,
+  });
+}
+
+function readDecisions(file: string): readonly number[] {
+  return existsSync(file) ? (JSON.parse(readFileSync(file, 'utf8')) as number[]) : [];
 }
 
 function readDelays(file: string): EventLoopDelay[] {

@@ -97,6 +97,19 @@ export async function latenciesAtRate(
   options: { readonly perSecond: number; readonly seconds: number },
   signal: AbortSignal,
 ): Promise<LatenciesAtRate> {
+  const { ids, fulfilled } = await requestsAtRate(environment, options, signal);
+  const decision: number[] = [];
+  for (const id of ids) decision.push(await decisionLatency(environment, id));
+  const ascending = (a: number, b: number): number => a - b;
+  return { decision: decision.sort(ascending), fulfilled: fulfilled.sort(ascending) };
+}
+
+/** Submits requests at a constant rate. Resolves with their ids and latencies (ms) when all nodes are returned. */
+export async function requestsAtRate(
+  environment: BenchmarkEnvironment,
+  options: { readonly perSecond: number; readonly seconds: number },
+  signal: AbortSignal,
+): Promise<{ readonly ids: readonly string[]; readonly fulfilled: number[] }> {
   const { perSecond, seconds } = options;
   const fulfilled: number[] = [];
   const ids: string[] = [];
@@ -118,13 +131,10 @@ export async function latenciesAtRate(
     lives.push(one());
   }
   await Promise.all(lives);
-  const decision: number[] = [];
-  for (const id of ids) decision.push(await decisionLatency(environment, id));
-  const ascending = (a: number, b: number): number => a - b;
-  return { decision: decision.sort(ascending), fulfilled: fulfilled.sort(ascending) };
+  return { ids, fulfilled };
 }
 
-async function decisionLatency(environment: BenchmarkEnvironment, id: string): Promise<number> {
+export async function decisionLatency(environment: BenchmarkEnvironment, id: string): Promise<number> {
   const { request, timeline } = await documentOf(environment, id);
   const creating = timeline.find(({ phase }) => phase === 'creating');
   if (creating === undefined) throw new Error(`no node was launched for request ${id}`);
@@ -159,17 +169,26 @@ export async function idleShare(
   count: number,
   signal: AbortSignal,
 ): Promise<number> {
+  await fillWithReadyNodes(environment, count, signal);
+  const before = cpuSeconds(environment.launcher.pid);
+  const began = systemClock.monotonic();
+  await sleep(systemClock, IDLE_MEASURED_MS, signal);
+  const seconds = (systemClock.monotonic() - began) / 1000;
+  return (cpuSeconds(environment.launcher.pid) - before) / seconds;
+}
+
+/** Launches ready nodes that no request has. Resolves once the launcher has returned the memory of their launches. */
+export async function fillWithReadyNodes(
+  environment: BenchmarkEnvironment,
+  count: number,
+  signal: AbortSignal,
+): Promise<void> {
   const requests = await requestAll(environment, count);
   // The nodes are not allocated, so the launcher keeps them ready.
   await Promise.all(requests.map((request) => request.cancel()));
   await sleep(systemClock, IDLE_SETTLE_MS, signal);
   const nodes = (await environment.zooKeeper.children('/nodepool/nodes')).children.length;
   if (nodes !== count) throw new Error(`there are ${nodes} ready nodes instead of ${count}`);
-  const before = cpuSeconds(environment.launcher.pid);
-  const began = systemClock.monotonic();
-  await sleep(systemClock, IDLE_MEASURED_MS, signal);
-  const seconds = (systemClock.monotonic() - began) / 1000;
-  return (cpuSeconds(environment.launcher.pid) - before) / seconds;
 }
 
 /** Runs one request until its nodes are deleted. Returns the time until it was fulfilled. */

@@ -6,7 +6,7 @@ import { fits, needOf, type LaunchJob } from './launch-job.js';
 import { labelFields } from './node-record.js';
 
 /** Returns the identity of the first attempt. The caller records it before it calls `launchNodes`. */
-export function firstAttempt(context: LauncherContext, machineType: string | undefined): NodeProgress {
+function firstAttempt(context: LauncherContext, machineType: string | undefined): NodeProgress {
   return {
     kind: 'launch',
     attempt: context.random.uuidHex(),
@@ -15,6 +15,14 @@ export function firstAttempt(context: LauncherContext, machineType: string | und
     started: unixSeconds(context),
     machine: null,
   };
+}
+
+/** Returns the change of a record that starts its first attempt. */
+export function started(
+  context: LauncherContext,
+  machineType: string | undefined,
+): Pick<NodeData, 'state' | 'progress'> {
+  return { state: 'building', progress: firstAttempt(context, machineType) };
 }
 
 /** Returns the offer that the record was created for. */

@@ -170,6 +170,11 @@ export class Pool {
     return upcoming === undefined ? this.limitsWait(request) : { kind: 'image', reason: upcoming };
   }
 
+  /** Returns true if everything that is recorded or about to be recorded certainly fits the limits of the tenant. */
+  hasRoomForHeld(tenant: string | null): boolean {
+    return !this.sources.limits.isOutdated && this.ledger.fits(this.place, tenant);
+  }
+
   /** Returns each label with the reason why it cannot be served at the moment. */
   labelActivity(): LabelActivity[] {
     const start = this.startObstacle();

@@ -74,6 +74,11 @@ export class ProviderLimits {
     return this.context.clock.monotonic() < this.staleAt;
   }
 
+  /** True if the cloud has limits that may have changed since they were read. */
+  get isOutdated(): boolean {
+    return this.provider.getQuotaLimits !== undefined && !this.isCurrent;
+  }
+
   /** Reads the limits. Resolves even if that fails. */
   async load(): Promise<void> {
     if (this.provider.getQuotaLimits !== undefined) await this.read();

@@ -151,6 +151,14 @@ export class QuotaLedger {
   }
 
   /**
+   * Returns true if all records and all held launches of this process together exceed no limit. If this holds with
+   * every record that ZooKeeper has numbered, the held launches may be recorded as confirmed.
+   */
+  fits(ref: PoolRef, tenant: string | null): boolean {
+    return this.scopesOf(ref, tenant).every((scope) => scope.hasRoomForHeld());
+  }
+
+  /**
    * Returns the shortfall of a limit that records with ids up to `lastId` exceed only until deletions in progress end.
    * The launch of a node with this need must not create another instance before that.
    */

@@ -94,6 +94,11 @@ export class QuotaScope {
     return limit;
   }
 
+  /** Returns true if the records and the launches that are about to begin do not exceed the limit. */
+  hasRoomForHeld(): boolean {
+    return this.held.isWithin((resource) => this.availableOf(resource) - this.recorded.get(resource));
+  }
+
   /** Returns the limit of a resource without what the neighbours use, or hold for launches that are about to begin. */
   private availableOf(resource: string): number {
     return this.limitOf(resource, ({ held }) => -held.get(resource));

@@ -23,6 +23,12 @@ export class Tally {
     }
   }
 
+  /** Returns true if no amount exceeds what is available of its resource. */
+  isWithin(availableOf: (resource: string) => number): boolean {
+    for (const [resource, amount] of this.amounts) if (amount > availableOf(resource)) return false;
+    return true;
+  }
+
   read(): QuotaInformation {
     return QuotaInformation.use(Object.fromEntries(this.amounts));
   }

@@ -4,10 +4,11 @@
  */
 
 import type { NodeData, NodeRequest, NodeRequestHandler } from '@nodepool/core';
-import type { AcceptedRequest, NodeEntry, RequestEntry } from '@nodepool/store';
+import type { AcceptedRequest, NodeEntry, RequestEntry, RequestStore } from '@nodepool/store';
 import { LostOwnershipError, RequestGoneError, TransactionTooLargeError } from '@nodepool/store';
 import { unixSeconds } from '../context.js';
 import { plannedNode } from '../launch/node-record.js';
+import { started } from '../launch/recorded-attempt.js';
 import type { CapacityHold } from '../quota/quota-ledger.js';
 import { afterDecline } from './admission.js';
 import { describeAllocation, type AllocatedNode, type Allocation } from './allocation.js';
@@ -44,7 +45,7 @@ export async function acceptRequest(
   let accepted: AcceptedRequest | undefined;
   try {
     const ready = allocation.nodes.flatMap((node) => (node.kind === 'ready' ? [node.entry] : []));
-    accepted = await lockRequest(pool, entry, ready, create);
+    accepted = await lockRequest(pool, entry, ready, create, startOf(pool, entry.request, allocation));
   } catch (error) {
     if (!(error instanceof TransactionTooLargeError)) throw error;
     await declineRequest(pool, entry, { cause: 'limit', reason: error.message });
@@ -107,12 +108,30 @@ async function lockRequest(
   entry: RequestEntry,
   reuse: readonly NodeEntry[],
   create: readonly NodeData[],
+  start?: Start,
 ): Promise<AcceptedRequest | undefined> {
   const { requests } = context.store;
-  const accepted = await requests.accept(entry, { create, reuse });
+  const accepted = await requests.accept(entry, { create, reuse, ...(start === undefined ? {} : { start }) });
   // Once a read is answered, the cache has every change up to the refusal.
   if (accepted === undefined) await requests.read(entry.id);
   return accepted;
+}
+
+/** The changes that make the new records `building`, and the condition on which their quota needs no confirmation. */
+type Start = NonNullable<Parameters<RequestStore['accept']>[1]['start']>;
+
+/**
+ * Returns how the transaction of the acceptance can start the launches as well, which saves another one; undefined if
+ * the limits need the confirmation after it. docs/how-it-works.md explains why limits hold.
+ */
+function startOf(pool: Pool, { tenant_name: tenant }: NodeRequest, { nodes }: Allocation): Start | undefined {
+  const launches = nodes.flatMap((node) => (node.kind === 'new' ? [node] : []));
+  // Ready nodes can be handed over between tenants, which the ids of the records do not show.
+  if (launches.length < nodes.length || pool.ledger.isLimited(tenant)) return undefined;
+  return {
+    changes: launches.map(({ offer }) => started(pool.context, offer.machineType)),
+    isConfirmed: () => pool.hasRoomForHeld(tenant),
+  };
 }
 
 /** Ignores that the request was deleted meanwhile: its nodes are unlocked, and maintenance deallocates them. */

@@ -13,7 +13,7 @@ import { nameOf } from '../capacity/pool-offers.js';
 import type { AttemptOutcome, LaunchJob } from '../launch/launch-job.js';
 import { launchNodes } from '../launch/launch-nodes.js';
 import { labelFields } from '../launch/node-record.js';
-import { firstAttempt } from '../launch/recorded-attempt.js';
+import { started } from '../launch/recorded-attempt.js';
 import { confirmQuota } from '../quota/quota-confirmation.js';
 import type { Pool } from '../pool/pool.js';
 import type { ScheduledRequest } from './acceptance.js';
@@ -140,13 +140,19 @@ export class RequestFulfilment {
   /** Confirms the quota, then locks the records of nodes to launch, which makes them `building`. */
   private async confirm(): Promise<Termination | undefined> {
     const { pool, request, slots, accepted } = this;
+    if (accepted.started.length > 0) {
+      // The acceptance has created them for all slots.
+      slots.forEach((slot, index) => (slot.node = accepted.started[index]));
+      this.confirmed = true;
+      return undefined;
+    }
     const records = tentativeRecords(slots, accepted.created);
     const created = accepted.created[Symbol.iterator]();
     const toLaunch = slots.filter(({ node }) => node === undefined);
     const targets = toLaunch.map((slot) => {
       const { resumed, planned } = slot;
-      const progress = resumed?.node.progress ?? firstAttempt(pool.context, planned?.machineType);
-      const change = { state: 'building', progress } as const;
+      const first = started(pool.context, planned?.machineType);
+      const change = { ...first, progress: resumed?.node.progress ?? first.progress };
       if (resumed !== undefined)
         return { id: resumed.id, from: resumed, change: { ...change, ...this.presentFields(slot) } };
       return { id: created.next().value ?? '', change };

@@ -25,7 +25,7 @@ export interface ClaimPlan {
   /** One operation per claim, then further ones. */
   readonly ops: readonly TransactionOp[];
   /** The lock directories in the form of the lock recipe. */
-  readonly locks: readonly { readonly path: string; readonly exists: boolean }[];
+  readonly locks: readonly { readonly path: string; readonly exists: boolean; readonly isNew?: boolean }[];
   /** The paths of the records that are written. */
   readonly paths: readonly string[];
 }
@@ -41,15 +41,22 @@ export function claimOf<T>(
   return { id, path, lockPath, version, source, data: source === known.source ? undefined : source.data };
 }
 
-/** Returns the transaction of the claims. Throws `TransactionTooLargeError` if the server would reject it. */
+/**
+ * Returns the transaction of the claims. `newLocks`: lock directories below records that `further` creates. Throws
+ * `TransactionTooLargeError` if the server would reject it.
+ */
 export function claimPlan(
   caches: Caches,
   claims: readonly Claim<unknown>[],
   further: readonly TransactionOp[] = [],
+  newLocks: readonly string[] = [],
 ): ClaimPlan {
   const ops = claims.map(claimOp);
   if (further.length > 0) ops.push(...further);
-  const locks = claims.map(({ lockPath: path }) => ({ path, exists: caches.has(path) }));
+  const locks: ClaimPlan['locks'] = [
+    ...claims.map(({ lockPath: path }) => ({ path, exists: caches.has(path) })),
+    ...newLocks.map((path) => ({ path, exists: false, isNew: true })),
+  ];
   checkTransactionSize(ops, locks);
   const paths: string[] = [];
   for (const { path, data } of claims) if (data !== undefined) paths.push(path);

@@ -12,7 +12,7 @@ import {
 } from '@nodepool/zookeeper';
 import { nodeCodec } from '../codec/node.js';
 import type { Node, NodeData, NodeInterruption } from '@nodepool/core';
-import type { CorruptRecord } from '../errors.js';
+import { CorruptRecordError, type CorruptRecord } from '../errors.js';
 import type { Change } from '../tables/change.js';
 import { NodeEntry, createOps, readNode, type NodeTable } from './node-entry.js';
 import type { NodeHandle } from './node-handle.js';
@@ -22,9 +22,10 @@ import type { StoreContext } from '../context.js';
 import { EmptyRecords } from '../tables/empty-records.js';
 import { KeyIndex } from '../tables/indexes.js';
 import { writeInterruption } from './interruption.js';
+import { NextIds, type ForetoldIds } from './next-ids.js';
 import { NodeLocks, type DurableLockOptions, type Target } from './node-locks.js';
 import { NODES_ROOT, isNodeRecord, nameOf, nodePath, placeOfNode, supplyPath } from '../paths.js';
-import { RecordTable } from '../tables/record-table.js';
+import { RecordTable, isCorrupt } from '../tables/record-table.js';
 import { statOfNew } from '../commit/stat-of-new.js';
 import { checkTransactionSize } from '../commit/transaction-size.js';
 import { znodesBelow } from '../znodes-below.js';
@@ -48,6 +49,7 @@ export class NodeStore {
   private readonly byAvailability = new KeyIndex<NodeEntry>();
   private readonly table: NodeTable;
   private readonly empty: EmptyRecords;
+  private readonly nextIds = new NextIds();
   readonly locks: NodeLocks;
 
   constructor(private readonly context: StoreContext) {
@@ -80,8 +82,10 @@ export class NodeStore {
       isLeaf: (path) => placeOfNode(path)?.kind === 'contender',
       onPut: (znode, before) => {
         const place = placeOfNode(znode.path);
-        if (place?.kind === 'record') this.table.put(place.id, znode);
-        else if (before !== undefined) return;
+        if (place?.kind === 'record') {
+          if (before === undefined) this.nextIds.seen(place.id);
+          this.table.put(place.id, znode);
+        } else if (before !== undefined) return;
         else if (place?.kind === 'contender') this.table.contenderAdded(place.id);
         else if (place?.kind === 'foreign') this.table.foreignAdded(place.id, znode.path);
       },
@@ -173,7 +177,27 @@ export class NodeStore {
     if (nodes.length === 0) return [];
     const ops = createOps(nodes);
     checkTransactionSize(ops);
-    return this.created(ops, await this.context.zooKeeper.transaction(ops, options));
+    return this.nextIds.unforetold(async () =>
+      this.created(ops, await this.context.zooKeeper.transaction(ops, options)),
+    );
+  }
+
+  /**
+   * Returns the ids of the next records, if the cache has every record with a lower id; undefined if they are not
+   * known. A transaction that contains their guard is therefore not preceded by a creation that the cache lacks.
+   */
+  foretell(count: number): ForetoldIds | undefined {
+    const { caches } = this.context;
+    if (!caches.complete) return undefined;
+    return this.nextIds.foretell(count, (first) => {
+      const isUnread = (path: string): boolean => nameOf(path) < first && !this.nextIds.isForetold(nameOf(path));
+      return caches.pendingReads(NODES_ROOT, isUnread) === undefined;
+    });
+  }
+
+  /** Creates records whose ids were not foretold. */
+  unforetold<T>(create: () => Promise<T>): Promise<T> {
+    return this.nextIds.unforetold(create);
   }
 
   /**
@@ -198,9 +222,11 @@ export class NodeStore {
       const ops: TransactionOp[] = [{ type: 'set', path, data: NO_DATA, version }, ...guard, ...createOps(nodes)];
       checkTransactionSize(ops);
       try {
-        const results = await zooKeeper.transaction(ops, options);
-        const before = 1 + guard.length;
-        return this.created(ops.slice(before), results.slice(before));
+        return await this.nextIds.unforetold(async () => {
+          const results = await zooKeeper.transaction(ops, options);
+          const before = 1 + guard.length;
+          return this.created(ops.slice(before), results.slice(before));
+        });
       } catch (error) {
         if (!isStale(error) && !isZooKeeperError(error, 'node-exists')) throw error;
       }
@@ -223,16 +249,21 @@ export class NodeStore {
     ];
   }
 
-  /** Returns the ids of records that a transaction created with `ops`, and adds them to the cache. */
-  created(ops: readonly TransactionOp[], results: readonly TransactionResult[]): readonly string[] {
+  /**
+   * Returns the ids of records that a transaction created with `ops`, and adds them to the cache. `isGuarded`: the
+   * guard of foretold ids precedes the first of them.
+   */
+  created(ops: readonly TransactionOp[], results: readonly TransactionResult[], isGuarded = false): readonly string[] {
     const ids: string[] = [];
     results.forEach((result, index) => {
       const op = ops[index];
       if (result.type !== 'create' || op?.type !== 'create') return;
       const data = op.data ?? NO_DATA;
       const stat = result.stat ?? statOfNew(this.context, data);
-      this.context.caches.created(result.path, { data, stat });
-      ids.push(nameOf(result.path));
+      this.context.caches.created(result.path, { data, stat, isRecreated: isGuarded && ids.length === 0 });
+      const id = nameOf(result.path);
+      this.nextIds.seen(id);
+      ids.push(id);
     });
     return ids;
   }
@@ -306,6 +337,13 @@ export class NodeStore {
    */
   setInterruption(entry: NodeEntry, interruption: NodeInterruption | null, options?: CallOptions): Promise<boolean> {
     return writeInterruption(this.context, entry, interruption, options);
+  }
+
+  /** Returns a handle of a record that this process has just created and locked with this data. */
+  handleOfNew(id: string, data: Uint8Array, lock: HeldLock): NodeHandle {
+    const entry = this.table.decode(id, { data, stat: statOfNew(this.context, data) }, true);
+    if (isCorrupt(entry)) throw new CorruptRecordError(entry.path, entry.reason);
+    return this.locks.handleOf(entry, lock);
   }
 
   /** Waits in line for the lock (the CLI does; daemons use `tryLock`). The node is read again under the lock. */

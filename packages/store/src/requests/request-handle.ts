@@ -48,17 +48,26 @@ export class RequestHandle {
 
   /**
    * Fulfils the request in one transaction: every node gets its change, state `ready` and is unlocked; the request
-   * becomes `fulfilled` with `nodes` in this order and is unlocked. Rejects with `RequestGoneError` if the requestor
-   * deleted the request.
+   * becomes `fulfilled` with `nodes` in this order and is unlocked. Launchers lock no fulfilled request, so the
+   * directory of its lock is deleted, too, unless another program contends for it. Rejects with `RequestGoneError` if
+   * the requestor deleted the request.
    */
-  fulfil(nodes: readonly NodeChange[], options?: CallOptions): Promise<void> {
+  async fulfil(nodes: readonly NodeChange[], options?: CallOptions): Promise<void> {
     const change = { state: 'fulfilled', nodes: nodes.map(({ handle }) => handle.id) } as const;
-    return this.commit(
-      nodes,
-      (time) => this.record.change(change, time, true),
-      ({ change: last }) => ({ ...last, state: 'ready' }),
-      options,
-    );
+    const fulfilled = (directory: readonly TransactionOp[]): Promise<void> =>
+      this.commit(
+        nodes,
+        (time) => this.record.change(change, time, true),
+        ({ change: last }) => ({ ...last, state: 'ready' }),
+        options,
+        directory,
+      );
+    try {
+      await fulfilled([{ type: 'delete', path: this.lock.path }]);
+    } catch (error) {
+      if (!isZooKeeperError(error, 'not-empty')) throw error;
+      await fulfilled([]);
+    }
   }
 
   /**

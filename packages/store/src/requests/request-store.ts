@@ -4,11 +4,12 @@ import {
   ensurePath,
   isZooKeeperError,
   type CallOptions,
+  type HeldLock,
   type TransactionOp,
   type TransactionResult,
   type ZooKeeper,
 } from '@nodepool/zookeeper';
-import { claimOf, claimPlan, writtenBy, type NodeClaim } from '../commit/claim.js';
+import { claimOf, claimPlan, writtenBy, type Claim, type NodeClaim } from '../commit/claim.js';
 import { requestCodec } from '../codec/request.js';
 import { bytesOf, type Source } from '../codec/codec.js';
 import type { NodeData, NodeRequest, NodeRequestData } from '@nodepool/core';
@@ -24,6 +25,7 @@ import { now, type StoreContext } from '../context.js';
 import { settleEvents } from '../tables/settle-events.js';
 import { KeyIndex } from '../tables/indexes.js';
 import type { NodeStore } from '../nodes/node-store.js';
+import type { ForetoldIds } from '../nodes/next-ids.js';
 import { OrphanedLocks } from './orphaned-locks.js';
 import { RecordHandle } from '../commit/record-handle.js';
 import {
@@ -32,6 +34,7 @@ import {
   REQUEST_LOCKS_ROOT,
   nameOf,
   newRequestPath,
+  nodeLockPath,
   placeOfRequestLock,
   requestLockPath,
   requestOf,
@@ -45,8 +48,13 @@ import type { NodeHandle } from '../nodes/node-handle.js';
 
 export interface AcceptedRequest {
   readonly request: RequestHandle;
-  /** Ids of the created records, in order, in state `init` and not locked: `NodeStore.tryLockAll` locks them. */
+  /**
+   * Ids of the created records, in order. Unless they are `started`, they are in state `init` and not locked:
+   * `NodeStore.tryLockAll` locks them.
+   */
   readonly created: readonly string[];
+  /** Handles of the created records, if the transaction has also locked and changed them; else empty. */
+  readonly started: readonly NodeHandle[];
   /** Handles in the order of `reuse`. */
   readonly reused: readonly NodeHandle[];
 }
@@ -228,10 +236,17 @@ export class RequestStore {
    * Accepts an uncontended request in one transaction: locks it, sets it to `pending` (or leaves it `pending`), creates
    * the records of nodes to launch, and locks and allocates ready nodes to reuse. Reused nodes get the request's tenant
    * and requestor. Resolves with undefined if another launcher was faster with the request or a node.
+   *
+   * With `start`, the transaction also locks the new records and applies these changes to them, if no program creates
+   * another record at the same time. `isConfirmed` is called when the cache has every record before the new ones.
    */
   async accept(
     entry: RequestEntry,
-    nodes: { readonly create: readonly NodeData[]; readonly reuse: readonly NodeEntry[] },
+    nodes: {
+      readonly create: readonly NodeData[];
+      readonly reuse: readonly NodeEntry[];
+      readonly start?: { readonly changes: readonly Partial<NodeData>[]; isConfirmed(): boolean };
+    },
     options?: CallOptions,
   ): Promise<AcceptedRequest | undefined> {
     await settleEvents();
@@ -241,34 +256,74 @@ export class RequestStore {
     if (pending === undefined) return undefined;
     const reused = this.claimAll(record.request, nodes.reuse);
     if (reused === undefined) return undefined;
-
-    const { caches, locks } = this.context;
     const claim = claimOf(record, pending, requestPath(record.id), requestLockPath(record.id));
-    const claims = [claim, ...reused];
-    const creates = createOps(nodes.create);
-    const plan = claimPlan(caches, claims, creates);
+    const claims = [claim, ...reused] as const;
+    const { start, create } = nodes;
+    const foretold = start?.isConfirmed() === true ? this.nodes.foretell(create.length) : undefined;
+    if (start !== undefined && foretold !== undefined) {
+      const changed = create.map((node, index) => ({ ...node, ...start.changes[index] }));
+      const accepted = await this.tryAccept(claims, changed, foretold, options);
+      if (accepted !== 'wrong ids') return accepted;
+    }
+    const accepted = await this.nodes.unforetold(() => this.tryAccept(claims, create, undefined, options));
+    return accepted === 'wrong ids' ? undefined : accepted;
+  }
+
+  private async tryAccept(
+    claims: readonly [Claim<NodeRequest>, ...NodeClaim[]],
+    create: readonly NodeData[],
+    foretold: ForetoldIds | undefined,
+    options: CallOptions | undefined,
+  ): Promise<AcceptedRequest | 'wrong ids' | undefined> {
+    const { caches, locks } = this.context;
+    const [claim, ...reused] = claims;
+    const guard = foretold?.guard ?? [];
+    const creates = createOps(create);
+    const plan = claimPlan(caches, claims, [...guard, ...creates], foretold?.ids.map(nodeLockPath));
     const expectation = caches.expect(plan.paths);
     try {
       const held = await locks.tryAcquireAll(plan.locks, { before: plan.ops, ...options });
       const lock = held?.locks[0];
       if (held === undefined || lock === undefined) {
+        foretold?.failed(false);
         expectation.unknown();
         return undefined;
       }
+      foretold?.applied();
       expectation.applied(writtenBy(claims, held.before));
       const written = held.before[0];
       const version = written?.type === 'set' ? written.stat.version : claim.version;
       const owned = new RecordHandle(claim.path, lock, requestCodec, claim.source, version);
+      const results = held.before.slice(claims.length + guard.length);
+      const created = this.nodes.created(creates, results, foretold !== undefined);
       return {
-        request: new RequestHandle(this.context, entry.id, owned),
-        created: this.nodes.created(creates, held.before.slice(claims.length)),
+        request: new RequestHandle(this.context, claim.id, owned),
+        created,
+        started: foretold === undefined ? [] : this.startedNodes(created, creates, held.locks.slice(claims.length)),
         reused: this.nodes.locks.handles(reused, held.locks.slice(1), held.before.slice(1)),
       };
     } catch (error) {
       expectation.unknown();
+      const isWrong = foretold !== undefined && isOfForetold(error, claims.length);
+      foretold?.failed(isWrong);
+      if (isWrong) return 'wrong ids';
       if (isStale(error)) return undefined;
       throw error;
     }
+  }
+
+  private startedNodes(
+    ids: readonly string[],
+    ops: readonly TransactionOp[],
+    locks: readonly HeldLock[],
+  ): readonly NodeHandle[] {
+    return ids.map((id, index) => {
+      const [op, lock] = [ops[index], locks[index]];
+      if (op?.type !== 'create' || op.data === undefined || lock === undefined) {
+        throw new Error(`node ${id} was created without its lock`);
+      }
+      return this.nodes.handleOfNew(id, op.data, lock);
+    });
   }
 
   private addCaches(): void {
@@ -357,4 +412,10 @@ export class RequestStore {
       if (!isZooKeeperError(error, 'no-node') && !isZooKeeperError(error, 'not-empty')) throw error;
     }
   }
+}
+
+/** Returns true if the failed operation is one that depends on foretold ids; those of `claims` come before them. */
+function isOfForetold(error: unknown, claims: number): boolean {
+  if (!isZooKeeperError(error, 'no-node') && !isZooKeeperError(error, 'node-exists')) return false;
+  return error.operationIndex === undefined || error.operationIndex >= claims;
 }

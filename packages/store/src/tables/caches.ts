@@ -206,7 +206,7 @@ export class Caches {
   }
 
   /** Adds a znode that this client has created; see `TreeCache.created`. */
-  created(path: string, node: NonNullable<Written['node']>): void {
+  created(path: string, node: NonNullable<Written['node']> & { readonly isRecreated?: boolean }): void {
     this.cacheOf(path)?.tree?.created(path, node);
   }
 
