@@ -30,7 +30,7 @@ function addPlan(program: Command, io: ProcessIo, onStore: OnStore): void {
     .option(
       '--requests <file>',
       'journal or file of requests, instead of the journals of the launchers; can be repeated',
-      (file: string, files: readonly string[] = []) => [...files, file],
+      (file: string, files: readonly string[] | undefined) => [...(files ?? []), file],
     )
     .option('--since <duration>', 'the last part of the journal, e.g. 24h or 90m', duration)
     .option('--fit <target>', 'search the smallest limit that holds a target, e.g. debian=p95:30s', fitTarget)

@@ -36,7 +36,7 @@ export interface PlanResult {
   readonly configurations: readonly (Summary & { readonly name: string })[];
   /** Differences between two configurations that exceed the spread of the runs, as sentences. */
   readonly changes: readonly string[];
-  /** What the result rests on and does not know, as sentences. */
+  /** Assumptions behind the result, and the limits of its knowledge, as sentences. */
   readonly assumptions: readonly string[];
 }
 
@@ -71,7 +71,7 @@ export async function plan(options: PlanOptions): Promise<PlanResult> {
   };
 }
 
-/** What no replay knows. */
+/** Limits of the knowledge of every replay. */
 const GENERAL: readonly string[] = [
   'The range in brackets shows the chance in launches and unknown uses of nodes, not how other days may differ.',
   'One launcher with all providers is assumed. Restarts, outages of ZooKeeper and failed deletions are not replayed.',

@@ -1,7 +1,9 @@
 /** Tests of the search for the smallest limit. */
 
 import { describe, expect, it } from '@jest/globals';
-import { fit, FitError, fitText, readDay, trialText, type FitOptions, type RunMeasures } from '../src/index.js';
+import { fit, type FitOptions } from '../src/fit.js';
+import { FitError, fitText, readDay, trialText } from '../src/index.js';
+import type { RunMeasures } from '../src/result/measures.js';
 import { siteConfig } from './support/site.js';
 
 const PROVIDERS = {

@@ -1,7 +1,8 @@
 /** Tests of replays: what they draw, count and say. */
 
 import { describe, expect, it } from '@jest/globals';
-import { plan, planText, readDay, replay, type Day } from '../src/index.js';
+import { plan, planText, readDay, type Day } from '../src/index.js';
+import { replay } from '../src/replay.js';
 import { siteConfig } from './support/site.js';
 
 const START = 1_790_000_000;

@@ -2,7 +2,9 @@
 
 import { describe, expect, it } from '@jest/globals';
 import { seededRandom } from '@nodepool/core/testing';
-import { readDay, replay, type RunMeasures } from '../src/index.js';
+import { readDay } from '../src/index.js';
+import { replay } from '../src/replay.js';
+import type { RunMeasures } from '../src/result/measures.js';
 import { quantile } from '../src/result/summary.js';
 import { recordDay, type RecordedDay } from './support/recorded-day.js';
 import { siteConfig, type SitePool } from './support/site.js';

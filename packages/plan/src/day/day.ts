@@ -1,4 +1,4 @@
-/** A day of requests, with what was observed of launches, deletions and limits. */
+/** A day of requests, with the observed launches, deletions and limits. */
 
 import type { Resources } from '@nodepool/core';
 import type { AttemptLine, DayLine, NodeLine, RequestLine } from './lines.js';
@@ -14,7 +14,7 @@ export interface Day {
   readonly deletions: ReadonlyMap<string, readonly number[]>;
   /** Limits that clouds reported, by provider. */
   readonly limits: ReadonlyMap<string, Resources>;
-  /** What a node needs, by `placeKey`. */
+  /** Resources of a node, by `placeKey`. */
   readonly needs: ReadonlyMap<string, Resources>;
   /** Facts about the data, as sentences. */
   readonly notes: readonly string[];
@@ -31,7 +31,7 @@ export interface DayRequest {
   readonly held: readonly Held[];
   /** Time after which the requestor cancelled the request; undefined if it waited for the result. */
   readonly patienceMs: number | undefined;
-  /** What happened; undefined if it is not known. */
+  /** The recorded end; undefined if it is not known. */
   readonly recorded: { readonly result: 'fulfilled' | 'failed' | 'cancelled'; readonly waitedMs: number } | undefined;
   /** True if it was created before the measured time. It only provides the load at the start. */
   readonly isInitial: boolean;

@@ -11,7 +11,7 @@ const OWNER = 'plan';
 const RETRY_MS = 1000;
 const MAX_LOCK_ATTEMPTS = 60;
 
-/** What became of a request. */
+/** The end of a request. */
 export interface Outcome {
   readonly request: DayRequest;
   readonly result: 'fulfilled' | 'failed' | 'cancelled';

@@ -1,4 +1,4 @@
-/** What one replay has measured, as plain data. */
+/** The measures of one replay, as plain data. */
 
 import type { DayRequest } from '../day/day.js';
 import type { LaunchCount } from '../model/model-cloud.js';

@@ -3,7 +3,7 @@
 import type { Day } from '../day/day.js';
 import type { NodeMeasures, RequestMeasures, RunMeasures } from './measures.js';
 
-/** A value in several runs: the median, and the range. Null: no run has a value. */
+/** A value in several runs: the median, and the range. */
 export interface Spread {
   readonly median: number;
   readonly least: number;
@@ -51,7 +51,7 @@ export interface Summary {
   readonly failures: ByName<number>;
 }
 
-/** What happened to the requests of a label; quantiles in seconds. */
+/** The recorded ends of the requests of a label; quantiles in seconds. */
 export interface RecordedLabel {
   readonly requests: number;
   readonly p50: number | null;

@@ -1,4 +1,4 @@
-/** A launcher with the example cloud on a virtual clock, whose journal is recorded: the truth that replays must meet. */
+/** Records the journal of a launcher with the example cloud on a virtual clock: the truth that replays must meet. */
 
 import { promisify } from 'node:util';
 import { gunzip } from 'node:zlib';

@@ -179,6 +179,6 @@ export interface NodeFacts {
   readonly pool: string | null;
   /** The request that the node was launched for, or that used it last. */
   readonly request: string | null;
-  /** What the node uses of the limits; null if that is not known. */
+  /** The resources that the node uses; null if they are not known. */
   readonly resources: Resources | null;
 }

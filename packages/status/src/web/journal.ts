@@ -13,7 +13,7 @@ export const journalRoutes: WebRoutes = (app, { status }) => {
   app.get<Route>('/journal', async (request, reply) => {
     const members = await recorder.exportJournal();
     void reply.headers({ 'Cache-Control': 'no-store', Vary: 'Accept-Encoding' }).type('application/jsonl');
-    if (/\bgzip\b/.test(String(request.headers['accept-encoding'] ?? ''))) {
+    if (/\bgzip\b/.test(request.headers['accept-encoding'] ?? '')) {
       return reply.header('Content-Encoding', 'gzip').send(Buffer.concat(members));
     }
     return reply.send(Buffer.concat(await Promise.all(members.map((member) => decompress(member)))));
