@@ -2,6 +2,7 @@
 
 import { createServer, type Server } from 'node:http';
 import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -117,6 +118,25 @@ describe('the journals of launchers', () => {
     const { code, out } = await world.run('plan', '--runs', '1');
     expect([code, out.noted]).toEqual([0, 'configuration as configured: run 1 of 1']);
     expect(out.printed).toMatch(/^\| small \| as configured \| 15 +\| 20 s +\| 20 s/m);
+  });
+
+  it('are the source of the documented commands', async () => {
+    await world.launcher({ host: '127.0.0.1', port: (server.address() as AddressInfo).port });
+    await writeFile(join(folder, 'nodepool-new.yaml'), config(3));
+    const page = readFileSync(join(__dirname, '..', '..', '..', 'docs', 'planning.md'), 'utf8');
+    const commands = [...page.matchAll(/```sh\n(.*?)```/gs)].flatMap(([, text = '']) => text.trimEnd().split('\n'));
+    expect(commands).toHaveLength(5);
+    for (const command of commands) {
+      const [text = '', target] = command.split(' > ');
+      const [, ...args] = text
+        .replaceAll('debian', 'small')
+        .replaceAll('alpha/', 'cloud/')
+        .replaceAll(/[a-z-]+\.(yaml|jsonl)/g, (name) => join(folder, name))
+        .split(' ');
+      const { code, out } = await world.run(...args);
+      expect([command, code]).toEqual([command, 0]);
+      if (target !== undefined) await writeFile(join(folder, target), out.printed);
+    }
   });
 
   it('are required unless there is a file', async () => {

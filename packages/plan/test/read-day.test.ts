@@ -1,5 +1,7 @@
 /** Tests of reading journals and files of requests, which may contain anything. */
 
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { expect, it } from '@jest/globals';
 import { DayError, readDay, type Day } from '../src/index.js';
 
@@ -23,6 +25,14 @@ it('a request needs a time, a label and its use', async () => {
     [100, 'a'],
   ]);
   expect([fromMs, toMs]).toEqual([START * 1000, START * 1000 + 5001]);
+});
+
+it('reads the documented requests', async () => {
+  const page = readFileSync(join(__dirname, '..', '..', '..', 'docs', 'planning.md'), 'utf8');
+  const [, text = ''] = /```json\n(.*?)```/s.exec(page) ?? [];
+  const { requests, notes } = await day(...text.split('\n'));
+  expect(requests.map(({ labels }) => labels)).toEqual([['debian', 'debian-large'], ['debian']].reverse());
+  expect(notes).toEqual([]);
 });
 
 it('names wrong lines with their numbers', async () => {
