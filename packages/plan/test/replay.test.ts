@@ -1,9 +1,12 @@
 /** Tests of replays: what they draw, count and say. */
 
 import { describe, expect, it } from '@jest/globals';
+import { exampleDriver } from '@nodepool/driver-example';
+import { driver as metastatic } from '@nodepool/driver-metastatic';
+import { staticDriver } from '@nodepool/driver-static';
 import { plan, planText, readDay, type Day } from '../src/index.js';
 import { replay } from '../src/replay.js';
-import { siteConfig } from './support/site.js';
+import { configOf, siteConfig } from './support/site.js';
 
 const START = 1_790_000_000;
 const HOUR = 3600;
@@ -94,6 +97,53 @@ describe('a replay', () => {
     await expect(replay({ day, config: await siteConfig({ providers: ONE_POOL }), seed: 1, signal })).rejects.toThrow(
       'interrupted',
     );
+  });
+});
+
+describe('a replay with machines and slots', () => {
+  it('runs the code of their drivers, without looking up names', async () => {
+    const file = {
+      'zookeeper-servers': [{ host: 'localhost' }],
+      labels: [{ name: 'small' }, { name: 'iron' }, { name: 'slot' }],
+      providers: [
+        {
+          ...{ name: 'alpha', driver: 'example', 'cloud-images': [{ name: 'debian' }] },
+          pools: [{ name: 'main', labels: [{ name: 'small', 'cloud-image': 'debian', size: 'small' }] }],
+        },
+        {
+          ...{ name: 'rack', driver: 'static' },
+          pools: [{ name: 'main', nodes: [{ name: 'rack1.example.org', labels: ['iron'], 'max-parallel-jobs': 2 }] }],
+        },
+        {
+          ...{ name: 'meta', driver: 'metastatic' },
+          pools: [{ name: 'main', labels: [{ name: 'slot', 'backing-label': 'small', 'max-parallel-jobs': 4 }] }],
+        },
+      ],
+    };
+    const lookups: string[] = [];
+    const drivers = {
+      example: exampleDriver(),
+      static: staticDriver({
+        resolve: async (name) => {
+          lookups.push(name);
+          return { publicIpv4: name };
+        },
+      }),
+      metastatic,
+    };
+    const iron = { label: 'iron', held: 100 };
+    const slots = [1, 2, 3].map((created) => ({ created: START + created, label: 'slot', held: 600 }));
+    const day = await dayOf(4, 1, iron, ...slots, launched({ creating: 20 }));
+    const { labels, pools } = await replay({ day, config: await configOf(file, drivers), seed: 1 });
+    // Two slots for four requests.
+    const waits = labels['iron']?.waitsMs.map((wait) => Math.round(wait / 1000)) ?? [];
+    expect(waits[1]).toBeLessThan(2);
+    expect(waits[2]).toBeGreaterThanOrEqual(98);
+    expect(lookups.length).toBeGreaterThan(0);
+    expect(new Set(lookups)).toEqual(new Set(['198.18.0.1']));
+    // Three slots of one backing node.
+    expect(labels['slot']).toMatchObject({ requests: 3, failed: 0, unanswered: 0 });
+    expect(pools['alpha/main']).toMatchObject({ mostNodes: 1 });
   });
 });
 

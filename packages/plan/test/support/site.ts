@@ -3,7 +3,7 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { loadConfig, type NodepoolConfig } from '@nodepool/config';
+import { loadConfig, type DiscoverDriver, type NodepoolConfig } from '@nodepool/config';
 import type { Driver } from '@nodepool/core';
 import { exampleDriver } from '@nodepool/driver-example';
 
@@ -43,13 +43,21 @@ export function siteFile({ providers, minReady = {}, extra = {} }: SiteOptions):
 }
 
 /** Reads the configuration from a file, as the launcher does. */
-export async function siteConfig(options: SiteOptions): Promise<NodepoolConfig> {
+export function siteConfig(options: SiteOptions): Promise<NodepoolConfig> {
+  return configOf(siteFile(options), { example: options.driver ?? exampleDriver() });
+}
+
+/** Reads a configuration with these drivers. */
+export async function configOf(
+  content: object,
+  drivers: Readonly<Partial<Record<string, Driver>>>,
+): Promise<NodepoolConfig> {
   const folder = await mkdtemp(join(tmpdir(), 'nodepool-plan-'));
   try {
     const file = join(folder, 'nodepool.yaml');
-    await writeFile(file, JSON.stringify(siteFile(options)));
-    const driver = options.driver ?? exampleDriver();
-    const result = await loadConfig({ file, env: {}, discoverDriver: () => Promise.resolve(driver) });
+    await writeFile(file, JSON.stringify(content));
+    const discoverDriver: DiscoverDriver = async (name) => drivers[name] ?? Promise.reject(new Error(`no ${name}`));
+    const result = await loadConfig({ file, env: {}, discoverDriver });
     if (!result.ok) throw new Error(`the configuration is invalid: ${JSON.stringify(result.problems)}`);
     return result.config;
   } finally {
