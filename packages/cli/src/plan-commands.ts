@@ -36,6 +36,7 @@ function addPlan(program: Command, io: ProcessIo, onStore: OnStore): void {
     .option('--fit <target>', 'search the smallest limit that holds a target, e.g. debian=p95:30s', fitTarget)
     .option('--pool <provider/pool>', 'pool whose limit --fit searches (default: all pools that have the label)')
     .option('--runs <n>', 'replays of each configuration, with different chance', wholeNumber(1, 100), 5)
+    .option('--jobs <n>', 'replays at the same time (default: the number of cores)', wholeNumber(1, 1000))
     .option('--boot-time <duration>', 'duration of a launch if none was observed', duration, 60)
     .addOption(launcherOption())
     .addOption(formatOption(['pretty', 'json']))

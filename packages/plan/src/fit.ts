@@ -4,7 +4,7 @@ import type { NodepoolConfig } from '@nodepool/config';
 import type { Day } from './day/day.js';
 import type { AssumedTimes } from './model/draws.js';
 import type { PoolLimits } from './model/model-config.js';
-import { replay, type ReplayOptions } from './replay.js';
+import { IN_THIS_THREAD, seedsAfter, type Replays } from './plan.js';
 import type { RunMeasures } from './result/measures.js';
 import { quantile, sortedWaits } from './result/summary.js';
 import { count, seconds } from './result/units.js';
@@ -28,8 +28,8 @@ export interface FitOptions {
   readonly assumed?: Partial<AssumedTimes> | undefined;
   readonly signal?: AbortSignal | undefined;
   readonly onTrial?: ((trial: FitTrial) => void) | undefined;
-  /** Default: `replay`. */
-  readonly replay?: ((options: ReplayOptions) => Promise<RunMeasures>) | undefined;
+  /** Default: one replay at a time, in this thread. */
+  readonly replays?: Replays | undefined;
 }
 
 /** One limit that was tried. */
@@ -88,18 +88,23 @@ interface Trial {
 /** Replays until most runs have the same answer. */
 async function tryLimit(options: FitOptions, limits: PoolLimits, limit: number): Promise<Trial> {
   const { day, config, target, runs, assumed, signal } = options;
-  const run = options.replay ?? replay;
+  const { replays = IN_THIS_THREAD } = options;
   const majority = Math.floor(runs / 2) + 1;
   const waits: number[] = [];
   let mostNodes = 0;
   let held = 0;
   while (held < majority && waits.length - held <= runs - majority) {
-    const measures = await run({ day, config, seed: waits.length + 1, limits, assumed, signal });
-    const wait = waitOf(measures, target);
-    waits.push(wait);
-    if (wait <= target.waitMs) held += 1;
-    const most = [...limits.keys()].reduce((sum, pool) => sum + (measures.pools[pool]?.mostNodes ?? 0), 0);
-    mostNodes = Math.max(mostNodes, most);
+    const batch = seedsAfter(waits.length, Math.min(runs, waits.length + replays.size));
+    const measured = await Promise.all(
+      batch.map((seed) => replays.replay({ day, config, seed, limits, assumed, signal })),
+    );
+    for (const measures of measured) {
+      const wait = waitOf(measures, target);
+      waits.push(wait);
+      if (wait <= target.waitMs) held += 1;
+      const most = [...limits.keys()].reduce((sum, pool) => sum + (measures.pools[pool]?.mostNodes ?? 0), 0);
+      mostNodes = Math.max(mostNodes, most);
+    }
   }
   const result = {
     limit: Number.isFinite(limit) ? limit : null,

@@ -10,6 +10,14 @@ import { describeChanges } from './result/changes.js';
 import type { RunMeasures } from './result/measures.js';
 import { recordedLabels, summarize, type RecordedLabel, type Summary } from './result/summary.js';
 
+/** Runs replays; see `ReplayPool`. */
+export interface Replays {
+  readonly size: number;
+  readonly replay: (options: ReplayOptions) => Promise<RunMeasures>;
+}
+
+export const IN_THIS_THREAD: Replays = { size: 1, replay };
+
 export interface PlannedConfiguration {
   /** Name for tables, e.g. `in force`. */
   readonly name: string;
@@ -25,8 +33,8 @@ export interface PlanOptions {
   readonly assumed?: Partial<AssumedTimes> | undefined;
   readonly signal?: AbortSignal | undefined;
   readonly onProgress?: ((text: string) => void) | undefined;
-  /** Default: `replay`. */
-  readonly replay?: ((options: ReplayOptions) => Promise<RunMeasures>) | undefined;
+  /** The replays, and how many may run at the same time. Default: one at a time, in this thread. */
+  readonly replays?: Replays | undefined;
 }
 
 export interface PlanResult {
@@ -42,14 +50,17 @@ export interface PlanResult {
 
 export async function plan(options: PlanOptions): Promise<PlanResult> {
   const { day, configurations, runs, assumed, signal, onProgress } = options;
-  const run = options.replay ?? replay;
+  const { replays = IN_THIS_THREAD } = options;
   const assumptions = new Set(day.notes);
   const summaries: (Summary & { readonly name: string })[] = [];
   for (const { name, config } of configurations) {
     const measured: RunMeasures[] = [];
-    for (let seed = 1; seed <= runs; seed += 1) {
-      onProgress?.(`configuration ${name}: run ${seed} of ${runs}`);
-      measured.push(await run({ day, config, seed, assumed, signal }));
+    while (measured.length < runs) {
+      const batch = seedsAfter(measured.length, Math.min(runs, measured.length + replays.size));
+      onProgress?.(`configuration ${name}: run ${batch.join(', ')} of ${runs}`);
+      measured.push(
+        ...(await Promise.all(batch.map((seed) => replays.replay({ day, config, seed, assumed, signal })))),
+      );
     }
     for (const each of measured) for (const assumption of each.assumptions) assumptions.add(assumption);
     for (const assumption of limitsOfKnowledge(day, config)) assumptions.add(assumption);
@@ -69,6 +80,11 @@ export async function plan(options: PlanOptions): Promise<PlanResult> {
     changes: before === undefined || after === undefined ? [] : describeChanges(before, after),
     assumptions: [...assumptions, ...GENERAL],
   };
+}
+
+/** Returns the seeds of the next replays, after `done` ones and up to `last`. */
+export function seedsAfter(done: number, last: number): readonly number[] {
+  return Array.from({ length: last - done }, (_, index) => done + index + 1);
 }
 
 /** Limits of the knowledge of every replay. */

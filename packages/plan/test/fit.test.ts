@@ -31,7 +31,10 @@ async function options(target: Partial<FitOptions['target']> = {}): Promise<FitO
     config: await siteConfig({ providers: PROVIDERS }),
     target: { label: 'small', part: 0.95, waitMs: 500, ...target },
     runs: 3,
-    replay: ({ limits = new Map<string, number>(), seed }) => Promise.resolve(measures(limits, seed)),
+    replays: {
+      size: 1,
+      replay: ({ limits = new Map<string, number>(), seed }) => Promise.resolve(measures(limits, seed)),
+    },
   };
 }
 

@@ -1,8 +1,9 @@
 /** `nodepool plan`: replays a day of requests, and compares configurations or searches for a limit. */
 
 import { access } from 'node:fs/promises';
+import { availableParallelism } from 'node:os';
 import { resolve } from 'node:path';
-import { formatProblem, type NodepoolConfig } from '@nodepool/config';
+import { formatProblem } from '@nodepool/config';
 import {
   DayError,
   fileSource,
@@ -12,7 +13,9 @@ import {
   plan as planOf,
   planText,
   readDay,
+  ReplayPool,
   trialText,
+  type ConfigSource,
   type Day,
   type DaySource,
   type FitTarget,
@@ -34,6 +37,8 @@ export interface PlanCliOptions extends FormatOption {
   readonly fit?: FitOption;
   readonly pool?: string;
   readonly runs: number;
+  /** Number of replays at the same time. Default: the number of cores. */
+  readonly jobs?: number;
   /** Seconds. */
   readonly bootTime: number;
   readonly launcher?: readonly string[];
@@ -51,24 +56,29 @@ export async function plan(
   onStore: OnStore,
 ): Promise<void> {
   const { out, interrupted: signal } = io;
-  const config = await configOf(common, io, common.config);
+  const planned = await configOf(common, io, common.config);
   const inForce = await fileInForce(common.config, options.inForce);
-  const before = inForce === undefined ? undefined : await configOf(common, io, inForce);
+  const present = inForce === undefined || options.fit !== undefined ? [] : [await configOf(common, io, inForce)];
   const day = await dayOf(io, options, onStore);
-  const shared = { day, runs: options.runs, assumed: { bootMs: options.bootTime * 1000 }, signal };
-  if (options.fit !== undefined) {
-    await printFit(io, { ...shared, config, target: { ...options.fit, pool: options.pool } }, options);
-    return;
+  const assumed = { bootMs: options.bootTime * 1000 };
+  const threads = options.jobs ?? availableParallelism();
+  const replays = new ReplayPool({ day, assumed, sources: [...present, planned], threads });
+  const shared = { day, runs: options.runs, assumed, signal, replays };
+  const { config } = planned;
+  try {
+    if (options.fit !== undefined) {
+      await printFit(io, { ...shared, config, target: { ...options.fit, pool: options.pool } }, options);
+      return;
+    }
+    const configurations: readonly PlannedConfiguration[] = [
+      ...present.map((each) => ({ name: 'in force', config: each.config })),
+      { name: present.length === 0 ? 'as configured' : 'new', config },
+    ];
+    const result = await planOf({ ...shared, configurations, onProgress: (text) => out.note(text) });
+    out.print(options.format === 'json' ? JSON.stringify(result, undefined, 2) : planText(result));
+  } finally {
+    await replays.close();
   }
-  const configurations: readonly PlannedConfiguration[] =
-    before === undefined
-      ? [{ name: 'as configured', config }]
-      : [
-          { name: 'in force', config: before },
-          { name: 'new', config },
-        ];
-  const result = await planOf({ ...shared, configurations, onProgress: (text) => out.note(text) });
-  out.print(options.format === 'json' ? JSON.stringify(result, undefined, 2) : planText(result));
 }
 
 async function printFit(
@@ -100,9 +110,13 @@ async function fileInForce(file: string, named: string | undefined): Promise<str
   }
 }
 
-async function configOf(common: CommonOptions, io: ProcessIo, file: string): Promise<NodepoolConfig> {
-  const result = await readConfig({ ...common, config: file }, io, { zookeeper: 'optional' });
-  if (result.ok) return result.config;
+async function configOf(common: CommonOptions, io: ProcessIo, file: string): Promise<ConfigSource> {
+  const zookeeper = 'optional';
+  const result = await readConfig({ ...common, config: file }, io, { zookeeper });
+  if (result.ok) {
+    const source = { file: resolve(file), secureFile: common.secure, env: { ...io.env }, zookeeper } as const;
+    return { config: result.config, source };
+  }
   const problems = result.problems.map((problem) => `  ${formatProblem(problem)}`);
   throw new CommandError(`the configuration cannot be used:\n${problems.join('\n')}`);
 }

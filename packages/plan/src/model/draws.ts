@@ -111,12 +111,12 @@ export class Draws {
       this.assumptions.add(`${what}: its launches are drawn from the other providers of the label.`);
       return ofLabel;
     }
-    if (this.launches.length > 0) {
-      this.assumptions.add(`${what}: its launches are drawn from all launches.`);
-      return this.launches;
-    }
-    this.assumptions.add(`${what}: every launch takes ${this.assumed.bootMs / 1000} s and succeeds.`);
-    return [];
+    this.assumptions.add(
+      this.launches.length > 0
+        ? `${what}: its launches are drawn from all launches.`
+        : `No launch was observed: every launch takes ${this.assumed.bootMs / 1000} s and succeeds.`,
+    );
+    return this.launches;
   }
 }
 
