@@ -1,7 +1,7 @@
 /** The differences between two configurations that exceed the spread of their runs. */
 
 import type { Spread, Summary } from './summary.js';
-import { count, hours, seconds, withRange } from './units.js';
+import { amount, count, seconds, withRange } from './units.js';
 
 /** Differences below this part of the former value are not worth a sentence. */
 const MIN_CHANGE = 0.05;
@@ -20,7 +20,7 @@ export function describeChanges(before: Summary, after: Summary): readonly strin
     compare(`Label ${label}: p95 of the waits`, from.wait.p95, to.wait.p95, seconds);
     compare(`Label ${label}: the number of failed requests`, from.failed, to.failed, count);
     compare(`Label ${label}: the number of unanswered requests`, from.unanswered, to.unanswered, count);
-    compare(`Label ${label}: the number of idle hours`, from.idleHours, to.idleHours, hours);
+    compare(`Label ${label}: the number of idle hours`, from.idleHours, to.idleHours, amount);
   }
   for (const [pool, to] of Object.entries(after.pools)) {
     const from = before.pools[pool];

@@ -3,7 +3,7 @@
 import { toTable } from '@nodepool/store';
 import type { PlanResult } from '../plan.js';
 import type { Summary } from './summary.js';
-import { count, hours, percent, seconds, withRange } from './units.js';
+import { amount, count, percent, seconds, withRange } from './units.js';
 
 /** Number of reasons of failures that are named for each configuration. */
 const MAX_REASONS = 5;
@@ -36,7 +36,7 @@ export function planText(result: PlanResult): string {
       withRange(failed, count),
       withRange(unanswered, count),
       withRange(mostNodes, count),
-      withRange(idleHours, hours),
+      withRange(idleHours, amount),
     ],
     (label) => recordedRow(result, label),
   );
@@ -58,9 +58,9 @@ export function planText(result: PlanResult): string {
       limit === null ? 'none' : String(limit),
       withRange(mostNodes, count),
       limit === null ? '-' : withRange(atLimit, percent),
-      withRange(idleHours, hours),
-      withRange(usedHours, hours),
-      withRange(nodeHours, hours),
+      withRange(idleHours, amount),
+      withRange(usedHours, amount),
+      withRange(nodeHours, amount),
     ],
   );
   return [
@@ -105,7 +105,7 @@ function tenantsWithLimit({ tenants }: Summary): Summary['tenants'] {
 
 function reasons(name: string, failures: Summary['failures']): readonly string[] {
   const all = Object.entries(failures);
-  const lines = all.slice(0, MAX_REASONS).map(([reason, number]) => `${name}: ${count(number)} requests: ${reason}`);
+  const lines = all.slice(0, MAX_REASONS).map(([reason, number]) => `${name}: ${amount(number)} requests: ${reason}`);
   return all.length > MAX_REASONS ? [...lines, `${name}: ${all.length - MAX_REASONS} more reasons`] : lines;
 }
 

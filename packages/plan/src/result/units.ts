@@ -7,6 +7,7 @@ export function seconds(value: number): string {
   if (value === Infinity) return 'never';
   if (value < 10) return `${round(value, 1)} s`;
   if (value < 120) return `${Math.round(value)} s`;
+  if (value < 600) return `${round(value / 60, 1)} min`;
   if (value < 7200) return `${Math.round(value / 60)} min`;
   return `${round(value / 3600, 1)} h`;
 }
@@ -15,7 +16,8 @@ export function count(value: number): string {
   return String(Math.round(value));
 }
 
-export function hours(value: number): string {
+/** Returns an amount, with a decimal if it is small: hours, or an average of numbers. */
+export function amount(value: number): string {
   return value < 10 ? String(round(value, 1)) : String(Math.round(value));
 }
 

@@ -34,6 +34,7 @@ export function siteFile({ providers, minReady = {}, extra = {} }: SiteOptions):
         {
           name: 'main',
           ...(pool.maxServers === undefined ? {} : { 'max-servers': pool.maxServers }),
+          'host-key-checking': true,
           labels: pool.labels.map((label) => ({ name: label, 'cloud-image': 'debian', size: 'small' })),
         },
       ],
