@@ -73,6 +73,20 @@ describe('a replay', () => {
     expect(Object.keys(failures)).toEqual([expect.stringContaining('instance-failed, as in the journal')]);
   });
 
+  it('delays requests during an outage of the cloud, and fails none', async () => {
+    const outage = Array.from({ length: 100 }, (_, index) =>
+      launched({ at: START + index * 9, creating: 2, result: 'transient' }),
+    );
+    const working = Array.from({ length: 100 }, (_, index) => launched({ at: START + 1000 + index, creating: 10 }));
+    const day = await dayOf(3, 200, { label: 'small', held: 60 }, ...outage, ...working);
+    const { labels } = await replay({ day, config: await siteConfig({ providers: ONE_POOL }), seed: 1 });
+    expect(labels['small']).toMatchObject({ failed: 0, unanswered: 0 });
+    const waits = labels['small']?.waitsMs ?? [];
+    expect(waits).toHaveLength(3);
+    expect(Math.min(...waits)).toBeGreaterThan(300_000);
+    expect(Math.max(...waits)).toBeLessThan(1_500_000);
+  });
+
   it('keeps to the limits that the cloud has reported, and to its resources', async () => {
     const limit = { kind: 'provider', provider: 'alpha', limit: { cores: 8 } };
     const node = launched({ creating: 1 }, { resources: { instances: 1, cores: 4 } });

@@ -33,6 +33,7 @@ export class Draws {
   private readonly launches: readonly ObservedLaunch[];
   private readonly heldByLabel = new Map<string, number[]>();
   private readonly allHeld: number[] = [];
+  private readonly allDeletions: readonly number[];
   /** Assumptions about what was never observed, as sentences. */
   readonly assumptions = new Set<string>();
 
@@ -40,6 +41,7 @@ export class Draws {
     private readonly day: Day,
     private readonly assumed: AssumedTimes,
   ) {
+    this.allDeletions = [...day.deletions.values()].flat();
     this.launches = [...day.launches].sort((a, b) => a.atMs - b.atMs);
     this.byPlace = groups(this.launches, ({ provider, label }) => keyOf(provider, label));
     this.byProvider = groups(this.launches, ({ provider }) => provider);
@@ -66,8 +68,7 @@ export class Draws {
 
   /** Returns the duration of a deletion, milliseconds. */
   deletion(provider: string, random: RandomSource): number {
-    const { deletions } = this.day;
-    const observed = deletions.get(provider) ?? [...deletions.values()].flat();
+    const observed = this.day.deletions.get(provider) ?? this.allDeletions;
     if (observed.length > 0) return oneOf(observed, random) ?? 0;
     const { deleteMs } = this.assumed;
     this.assumptions.add(`No deletion was observed: every deletion takes ${deleteMs / 1000} s.`);
