@@ -1,5 +1,5 @@
-import { deadlineSignal, parseBackingData, TimerQueue, type NodeData } from '@nodepool/core';
-import { printable, type NodeHandle } from '@nodepool/store';
+import { deadlineSignal, TimerQueue, type NodeData } from '@nodepool/core';
+import { backingSlots, printable, type NodeEntry, type NodeHandle, type Store } from '@nodepool/store';
 import { CommandError, type StoreContext } from './command-context.js';
 
 const LOCK_TIMEOUT_MS = 5000;
@@ -22,7 +22,9 @@ export async function lockNode(
     const owner = holder.identifier;
     const handle = breakLease ? await store.nodes.adopt(id, owner, { signal: interrupted }) : undefined;
     if (handle !== undefined) return handle;
-    throw new CommandError(`node ${id} is busy: ${ownerOf(entry.node, owner)} \`nodepool delete ${id} --break-lease\``);
+    throw new CommandError(
+      `node ${id} is busy: ${ownerOf(store, entry, owner)} \`nodepool delete ${id} --break-lease\``,
+    );
   }
   const busy = new CommandError(
     `node ${id} is busy: ${holderOf(entry.node)} has held its lock for ${LOCK_TIMEOUT_MS / 1000} s; try again when it is ` +
@@ -46,12 +48,13 @@ export async function lockNode(
 }
 
 /** Returns who has a node whose lock lasts without a program, up to the command that takes it away. */
-function ownerOf({ user_data: data }: NodeData, owner: string): string {
-  const backing = parseBackingData(data);
-  if (backing?.owner === owner) {
+function ownerOf({ nodes }: Pick<Store, 'nodes'>, entry: NodeEntry, owner: string): string {
+  const slots = backingSlots(nodes, entry);
+  if (slots?.owner === owner) {
+    const label = slots.label === null ? '' : ` for label ${printable(slots.label)}`;
     return (
-      `${printable(owner)} has divided it into slots for label ${printable(backing.label)}, ` +
-      `${backing.used.size} of ${backing.slots} used; to delete it all the same, which interrupts their nodes, use`
+      `${printable(owner)} has divided it into slots${label}, ${slots.text}; with \`nodepool hold ${entry.id}\` it gets ` +
+      'no further nodes, and can be deleted once it has none; to delete it at once, which interrupts its nodes, use'
     );
   }
   return (

@@ -128,7 +128,7 @@ function addNodeCommands(program: Command, onStore: OnStore): void {
   example(remove, 'nodepool delete 0000000042 --now');
   const hold = program
     .command('hold')
-    .description('hold a node for inspection; refused while it is locked')
+    .description('hold a node for inspection; refused while it is locked, unless it is a backing node with slots')
     .argument('<id>', 'id of the node')
     .option('--comment <text>', 'reason, shown to other operators')
     .action((id: string, options: { comment?: string }) =>

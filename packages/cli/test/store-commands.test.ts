@@ -173,6 +173,19 @@ describe('nodepool delete', () => {
     await world.until(() => world.stateOf(id) === 'deleting');
   });
 
+  it('deletes a backing node without nodes, but not one whose data does not show its slots in use', async () => {
+    const owner = 'NodePool:metastatic:slots';
+    const data = { owner, label: 'small', slots: 4, failed: false };
+    const texts = { ours: JSON.stringify({ ...data, used: {} }), theirs: JSON.stringify(data), damaged: '{"owner"' };
+    const codes: Record<string, unknown> = {};
+    for (const [name, user_data] of Object.entries(texts)) {
+      const id = await world.node({ state: 'in-use', requestor: owner, user_data });
+      await world.finish(world.store.nodes.tryLockAll([{ id }], { owner }));
+      codes[name] = [(await world.run('delete', id)).code, world.stateOf(id)];
+    }
+    expect(codes).toEqual({ ours: [0, 'deleting'], theirs: [1, 'in-use'], damaged: [1, 'in-use'] });
+  });
+
   it('names the launcher that holds the lock, and accepts a node that it is already deleting', async () => {
     const launching = await world.node({ state: 'building', launcher: 'nl01' });
     const deleting = await world.node({ state: 'deleting', launcher: 'nl01' });
@@ -240,6 +253,35 @@ describe('nodepool hold', () => {
     await world.run('hold', id);
     await world.until(() => world.stateOf(id) === 'hold');
     expect(world.store.nodes.get(id)?.node.comment).toBe('earlier');
+  });
+
+  it('holds a backing node, whose lock and data stay, and says what that means', async () => {
+    const owner = 'NodePool:metastatic:slots';
+    const used = { 0: { node: '0000000009', attempt: null, pool: null } };
+    const user_data = JSON.stringify({ owner, label: 'small', slots: 4, failed: false, used });
+    const id = await world.node({ state: 'in-use', user_data });
+    const [held] = (await world.finish(world.store.nodes.tryLockAll([{ id }], { owner }))) ?? [];
+    const { code, out } = await world.run('hold', id, '--comment', 'ask Ada');
+    expect([code, out.noted]).toEqual([
+      0,
+      expect.stringContaining('with slots, 1 of 4 used: it gets no further nodes'),
+    ]);
+    await world.until(() => world.stateOf(id) === 'hold');
+    expect(world.store.nodes.get(id)).toMatchObject({ locked: true, node: { user_data, comment: 'ask Ada' } });
+    const lock = held!.lock;
+    expect((await world.finish(world.store.nodes.adopt(id, owner, { takeOver: false })))?.lock.path).toBe(lock.path);
+    expect((await world.run('delete', id)).code).toBe(1);
+  });
+
+  it('leaves a durable lease that is not of a backing node', async () => {
+    for (const owner of ['ci/main', 'NodePool:metastatic:other']) {
+      const user_data = JSON.stringify({ owner: 'NodePool:metastatic:slots', label: 'small', slots: 4, used: {} });
+      const id = await world.node({ state: 'in-use', user_data });
+      await world.finish(world.store.nodes.tryLockAll([{ id }], { owner }));
+      expect((await world.run('hold', id)).code).toBe(1);
+      expect((await world.run('delete', id)).code).toBe(1);
+      expect(world.stateOf(id)).toBe('in-use');
+    }
   });
 
   it('rejects a node that is being deleted', async () => {

@@ -121,10 +121,16 @@ function explain(root: JsonValue, error: ErrorObject): Violation[] {
       // The errors of the applied subschemas are reported instead.
       return [];
     default: {
-      const hint = error.keyword === 'type' ? quoteHint(error.schema, error.data) : undefined;
+      const hint = error.keyword === 'type' ? quoteHint(error.schema, error.data) : reasonOfLimit(error);
       return [{ path, expected: expectation(error), found: undefined, hint, at: 'value' }];
     }
   }
+}
+
+/** Returns the reason of a maximum, which the schema gives as `$comment`. */
+function reasonOfLimit({ keyword, parentSchema }: ErrorObject): string | undefined {
+  const comment: unknown = keyword === 'maximum' ? parentSchema?.['$comment'] : undefined;
+  return typeof comment === 'string' ? comment : undefined;
 }
 
 function unknownKey(path: KeyPath, error: ErrorObject): Violation {

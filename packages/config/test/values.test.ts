@@ -82,6 +82,7 @@ describe('a rejected value', () => {
   it.each<[JsonSchema, string, string]>([
     [{ type: 'integer', minimum: 3 }, '2', 'a whole number of at least 3, found 2'],
     [{ type: 'number', maximum: 3 }, '3.5', 'a number of at most 3, found 3.5'],
+    [{ type: 'number', maximum: 3, $comment: 'they are few' }, '4', 'a number of at most 3, found 4; they are few'],
     [{ type: 'number', exclusiveMinimum: 0 }, '0', 'a number of more than 0, found 0'],
     [{ type: 'number', exclusiveMaximum: 1 }, '1', 'a number of less than 1, found 1'],
     [{ type: 'number' }, '.inf', 'a number, found Infinity'],

@@ -22,6 +22,9 @@ interface BackingRecord {
   version: number;
   owner: string | undefined;
   lost: string | undefined;
+  unverified?: string | undefined;
+  /** True if no write succeeds. */
+  isBroken?: boolean | undefined;
 }
 
 /**
@@ -36,6 +39,10 @@ export class SimulatedBackingNodes {
   private readonly listeners = new Set<() => void>();
   /** Labels of other launchers with the same provider. */
   readonly served = new Set<string>();
+  /** True while no read or write of records succeeds. */
+  isDown = false;
+  /** Ids of nodes that cannot be taken over. */
+  readonly unadoptable = new Set<string>();
   private sequence = 0;
   private version = 0;
   private failures = 0;
@@ -55,6 +62,26 @@ export class SimulatedBackingNodes {
   lose(id: string, reason = 'its cloud takes it away'): void {
     const record = this.records.get(id);
     if (record !== undefined) record.lost = reason;
+    this.changed();
+  }
+
+  /** Writes other `user_data`, as another program does. */
+  overwrite(id: string, userData: JsonValue): void {
+    const record = this.records.get(id);
+    if (record !== undefined) this.write(record, { ...record.node, user_data: userData });
+    this.changed();
+  }
+
+  /** Makes every write to a backing node fail, or succeed again. */
+  setBroken(id: string, isBroken: boolean): void {
+    const record = this.records.get(id);
+    if (record !== undefined) record.isBroken = isBroken;
+  }
+
+  /** Makes the lock of a backing node unreadable, with the reason; or readable again. */
+  setUnverified(id: string, reason: string | undefined): void {
+    const record = this.records.get(id);
+    if (record !== undefined) record.unverified = reason;
     this.changed();
   }
 
@@ -112,16 +139,17 @@ export class SimulatedBackingNodes {
       requests: () => [...this.requests.values()].filter((request) => request.owner === owner),
       users: () => [...this.users.values()].filter((node) => node.provider === provider),
       isServed: (label) => this.served.has(label),
-      refresh: async ({ signal }) => sleep(this.clock, WRITE_MS, signal),
+      refresh: ({ signal }) => this.exchange(signal),
       plan: async (decide, { signal }) => {
-        await sleep(this.clock, WRITE_MS, signal);
+        await this.exchange(signal);
         const { create, remove } = decide();
         for (const id of remove) this.requests.delete(id);
         for (const demand of create) this.request(owner, demand);
         this.changed();
       },
       adopt: async (request, userData, { signal }) => {
-        await sleep(this.clock, WRITE_MS, signal);
+        await this.exchange(signal);
+        if (this.unadoptable.has(request.nodes[0] ?? '')) throw new DriverError('unexpected', 'the node is unreadable');
         if (!this.requests.delete(request.id)) return false;
         const record = this.records.get(request.nodes[0] ?? '');
         if (record === undefined || record.owner !== undefined) return false;
@@ -147,6 +175,11 @@ export class SimulatedBackingNodes {
     };
   }
 
+  private async exchange(signal: AbortSignal): Promise<void> {
+    await sleep(this.clock, WRITE_MS, signal);
+    if (this.isDown) throw new DriverError('transient', 'the records cannot be reached');
+  }
+
   private get now(): number {
     return this.clock.now() / 1000;
   }
@@ -157,8 +190,8 @@ export class SimulatedBackingNodes {
   }
 
   private held(owner: string): readonly BackingNode[] {
-    return [...this.records.values()].flatMap(({ node, version, owner: holder, lost }) =>
-      holder === owner ? [{ node, version, lost }] : [],
+    return [...this.records.values()].flatMap(({ node, version, owner: holder, lost, unverified }) =>
+      holder === owner ? [{ node, version, lost, unverified }] : [],
     );
   }
 
@@ -210,9 +243,10 @@ export class SimulatedBackingNodes {
     signal: AbortSignal,
     change: (node: Node) => Node,
   ): Promise<boolean> {
-    await sleep(this.clock, WRITE_MS, signal);
+    await this.exchange(signal);
     const record = this.records.get(id);
-    if (record?.version !== version) return false;
+    if (record?.isBroken === true) throw new DriverError('unexpected', `the record of ${id} cannot be written`);
+    if (record?.version !== version || record.unverified !== undefined) return false;
     this.write(record, change(record.node));
     this.changed();
     return true;

@@ -12,6 +12,7 @@ import {
   type InstanceTags,
   type JsonObject,
   type LaunchedInstance,
+  type Logger,
   type NodeCleanup,
   type NodeLaunch,
   type Provider,
@@ -40,6 +41,8 @@ export interface TestProviderOptions {
   readonly logins?: SimulatedLogins;
   /** Backing nodes, for a driver whose nodes are their slots. */
   readonly backing?: SimulatedBackingNodes;
+  /** Receives what the driver logs. Default: nothing is logged. */
+  readonly log?: Logger;
   /** Properties to override in every launch, e.g. the zone. */
   readonly launch?: Partial<NodeLaunch>;
 }
@@ -53,8 +56,8 @@ export class TestProvider {
 
   /** Throws if the driver rejects the section. */
   constructor(private readonly options: TestProviderOptions) {
-    const { driver, section, time, logins, backing } = options;
-    this.process = new ProviderProcess(driver, section, time.clock, logins, undefined, backing);
+    const { driver, section, time, logins, backing, log } = options;
+    this.process = new ProviderProcess(driver, section, time.clock, logins, log, backing);
   }
 
   get provider(): Provider {

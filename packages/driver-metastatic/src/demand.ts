@@ -32,6 +32,8 @@ export interface DemandState {
   /** Labels of launches of this process that wait for slots, by node. */
   readonly waiting: ReadonlyMap<string, string>;
   readonly requests: readonly NodeRequest[];
+  /** Returns true for a fulfilled request whose node could not be taken over. It counts as no backing node. */
+  readonly isStuck: (request: NodeRequest) => boolean;
   /** Returns true if any launcher serves the label. */
   readonly isServed: (label: string) => boolean;
   /** Maximum number of requests in a row that may fail. */
@@ -96,7 +98,8 @@ function planLabel(
   for (const { request } of replaced) plan.remove.push(request.id);
 
   const open = own.filter(({ request }) => request.state !== 'failed');
-  const missing = Math.ceil((launchesWithoutSlot(label, state) - freeOf(label, state)) / slots) - open.length;
+  const seats = open.filter(({ request }) => !state.isStuck(request)).length;
+  const missing = Math.ceil((launchesWithoutSlot(label, state) - freeOf(label, state)) / slots) - seats;
   const attempts = replaced.map(({ data }) => data.attempt + 1);
   for (let count = 0; count < missing && !isRefused; count += 1) {
     plan.create.push({ label: backingLabel, data: { label, attempt: attempts.shift() ?? 1 } });

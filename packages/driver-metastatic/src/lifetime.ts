@@ -19,6 +19,7 @@ export function unusableReason(
   const { held, data } = backing;
   const lost = unusableOf(held);
   if (lost !== undefined) return lost;
+  if (held.unverified !== undefined) return held.unverified;
   if (held.node.state === 'hold') return 'an operator holds it';
   if (data.failed) return data.reason ?? 'it is marked as failed';
   if (settings === undefined) return `label ${data.label} is not configured any more`;
@@ -37,6 +38,7 @@ export function expiresAt(backing: Backing, { maxAgeMs }: BackingSettings): numb
  */
 export function releasedAt(backing: Backing, settings: BackingSettings | undefined, now: number): number {
   const { state } = backing.held.node;
+  if (backing.held.unverified !== undefined) return Infinity;
   if (state === 'hold') return Infinity;
   // Its own provider deletes it as soon as it is unlocked.
   if (state !== 'in-use') return now;

@@ -7,6 +7,12 @@ export const PROVIDER_DEFAULTS: ProviderDefaults = { bootTimeoutSeconds: 120, ra
 /** Defaults of the Python Nodepool. */
 export const DEFAULTS = { slots: 1, graceSeconds: 60, minRetentionSeconds: 0 } as const;
 
+/**
+ * Maximum number of slots of a backing node. Its record, which names the node and the pool of every slot, then stays
+ * below the 1 MB of a znode, also with pool names of 255 characters of four bytes.
+ */
+export const MAX_SLOTS = 500;
+
 const seconds = (description: string, rest: JsonSchema = {}): JsonSchema => ({
   type: 'integer',
   minimum: 0,
@@ -42,8 +48,10 @@ export const schema: JsonSchema = providerSchema({
       'max-parallel-jobs': {
         type: 'integer',
         minimum: 1,
+        maximum: MAX_SLOTS,
+        $comment: 'the record of a backing node has all its slots, and ZooKeeper limits a record to 1 MB',
         default: DEFAULTS.slots,
-        description: 'Number of nodes that a backing node serves at the same time.',
+        description: `Number of nodes that a backing node serves at the same time, at most ${MAX_SLOTS}.`,
       },
       'grace-time': seconds('Time for which a backing node without nodes is retained, in seconds.', {
         default: DEFAULTS.graceSeconds,

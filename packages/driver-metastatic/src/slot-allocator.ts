@@ -6,10 +6,7 @@
 
 import {
   printBackingData,
-  RefusedError,
-  slotPlaceOf,
   WorkQueue,
-  type BackingData,
   type BackingNodes,
   type Call,
   type DriverError,
@@ -18,11 +15,17 @@ import {
   type Reconciled,
   type SlotUse,
 } from '@nodepool/core';
+import { Adoptions } from './adoptions.js';
 import type { BackingSettings } from './config.js';
-import { isRefusal, planRequests, refusedUntil, requestDataOf, type DemandState } from './demand.js';
-import { expiresAt, releasedAt, unusableOf, unusableReason } from './lifetime.js';
+import { DamagedNodes } from './damaged-nodes.js';
+import { planRequests, refusedUntil, requestDataOf, type DemandState } from './demand.js';
+import { describeFailure, FailedRequests } from './failed-requests.js';
+import { IsolatedWork } from './isolated-work.js';
+import { unusableReason } from './lifetime.js';
+import { LossWatch } from './loss-watch.js';
+import { Releases } from './releases.js';
+import { dataAfter, planRound, type Change, type PendingFree } from './round.js';
 import {
-  assignSlots,
   backingsOf,
   placeOf,
   placesByNode,
@@ -31,6 +34,7 @@ import {
   type PlacesByNode,
   type SlotWant,
 } from './slots.js';
+import { WaitingLaunches } from './waiting-launches.js';
 
 /** Time limit of one round of writes, milliseconds. */
 const ROUND_TIMEOUT_MS = 60_000;
@@ -38,28 +42,10 @@ const ROUND_TIMEOUT_MS = 60_000;
 const GATHER_MS = 10;
 /** Time until the next round after a write that came too late, milliseconds. */
 const LOST_RACE_MS = 50;
+/** Number of rounds in a row that may lose a race before requests and releases are looked at all the same. */
+const MAX_RACES = 20;
 /** Key of the only item of the queue. */
 const SLOTS = 'slots';
-
-/** A launch that waits for a slot. */
-interface Waiter extends SlotWant {
-  readonly resolve: (placement: Placement) => void;
-  readonly reject: (error: DriverError) => void;
-  readonly onRetry: ((error: DriverError) => void) | undefined;
-}
-
-interface PendingFree {
-  readonly use: Pick<SlotUse, 'node' | 'attempt'>;
-  readonly resolve: () => void;
-}
-
-/** The changes of one backing node in one round. */
-interface Change {
-  readonly backing: Backing;
-  readonly assigned: Map<number, Waiter>;
-  readonly freed: Set<number>;
-  failure: string | undefined;
-}
 
 export interface SlotAllocatorOptions {
   readonly context: ProviderContext;
@@ -72,22 +58,33 @@ export interface SlotAllocatorOptions {
 
 export class SlotAllocator {
   private readonly queue: WorkQueue<typeof SLOTS>;
-  private readonly waiters = new Set<Waiter>();
+  private readonly waiters = new WaitingLaunches(() => this.queue.add(SLOTS, GATHER_MS));
   private readonly frees = new Set<PendingFree>();
   /** Reasons by id of backing nodes that failed a check of their login. */
   private readonly failures = new Map<string, string>();
-  /** Ids of failed requests whose failure was reported to launches of this process. */
-  private readonly reported = new Set<string>();
   /** The backing nodes since the last change of a record. */
   private known: readonly Backing[] | undefined;
   private indexed: { readonly backings: readonly Backing[]; readonly places: PlacesByNode } | undefined;
-  /** Ids of backing nodes that are lost and have nodes. */
-  private lost: ReadonlySet<string> = new Set();
+  private readonly damaged: DamagedNodes;
+  private readonly adoptions: Adoptions;
+  private readonly releases: Releases;
+  private readonly losses: LossWatch;
+  private readonly failedRequests: FailedRequests;
+  private readonly work: IsolatedWork;
+  /** Number of rounds in a row that lost a race. */
+  private races = 0;
   private readonly unsubscribe: () => void;
   private readonly stopping = new AbortController();
 
   constructor(private readonly options: SlotAllocatorOptions) {
-    const { context, backing, owner } = options;
+    const { context, backing, owner, settings, maxAttempts } = options;
+    this.damaged = new DamagedNodes(backing, context.log);
+    this.losses = new LossWatch(context, owner);
+    this.failedRequests = new FailedRequests({ settings, maxAttempts, log: context.log });
+    this.work = new IsolatedWork(context, this.stopping.signal);
+    const shared = { backing, owner, settings, work: this.work, log: context.log };
+    this.adoptions = new Adoptions(shared);
+    this.releases = new Releases({ ...shared, damaged: this.damaged });
     this.queue = new WorkQueue({
       ...context,
       name: () => `assign slots of ${owner}`,
@@ -102,8 +99,8 @@ export class SlotAllocator {
 
   /** Returns the backing nodes with their slots. */
   backings(): readonly Backing[] {
-    const { backing } = this.options;
-    this.known ??= backingsOf(backing.held(), backing.users());
+    const { backing, owner, settings } = this.options;
+    this.known ??= backingsOf(backing.held(), backing.users(), { owner, settings });
     return this.known;
   }
 
@@ -122,45 +119,18 @@ export class SlotAllocator {
    * Resolves with the slot of the launch, which it receives once there is one. Rejects with `RefusedError` if the
    * backing label cannot be launched, and when the signal of the call aborts.
    */
-  place(want: SlotWant, { signal }: Pick<Call, 'signal'>, onRetry?: (error: DriverError) => void): Promise<Placement> {
-    return new Promise((resolve, reject) => {
-      const end = (): void => {
-        this.waiters.delete(waiter);
-        signal.removeEventListener('abort', onAbort);
-        // The launch may have been the only one that a request was for.
-        this.queue.add(SLOTS, GATHER_MS);
-      };
-      const onAbort = (): void => {
-        end();
-        reject(signal.reason instanceof Error ? signal.reason : new Error('the launch was aborted'));
-      };
-      const waiter: Waiter = {
-        ...want,
-        onRetry,
-        resolve: (placement) => {
-          end();
-          resolve(placement);
-        },
-        reject: (error) => {
-          end();
-          reject(error);
-        },
-      };
-      if (signal.aborted) {
-        onAbort();
-        return;
-      }
-      signal.addEventListener('abort', onAbort);
-      this.waiters.add(waiter);
-      this.queue.add(SLOTS, GATHER_MS);
-    });
+  place(want: SlotWant, call: Pick<Call, 'signal'>, onRetry?: (error: DriverError) => void): Promise<Placement> {
+    return this.waiters.add(want, call, onRetry);
   }
 
   /** Returns what the launches of a label wait for, for operators. */
   waitsFor(label: string): string {
-    const open = this.requestsOf(label).filter(({ state }) => state !== 'failed');
-    if (open.length === 0) return 'waiting for a slot';
-    return `waiting for ${open.map(({ id, state }) => `request ${id} (${state})`).join(', ')}`;
+    const requests = this.requestsOf(label);
+    const open = requests.filter(({ state }) => state !== 'failed');
+    const failed = requests.findLast(({ state }) => state === 'failed');
+    const last = failed === undefined ? '' : `; ${describeFailure(failed)}`;
+    if (open.length === 0) return `waiting for a slot${last}`;
+    return `waiting for ${open.map(({ id, state }) => `request ${id} (${state})`).join(', ')}${last}`;
   }
 
   /** Frees the slot of a launch. Resolves once no record has it; at once if it has none. */
@@ -200,139 +170,84 @@ export class SlotAllocator {
   }
 
   private async reconcile(): Promise<Reconciled> {
-    if (this.stopping.signal.aborted) return 'done';
-    this.noticeLosses();
-    const adoptions = this.adoptAll();
-    const changes = await this.changes();
-    const written = await Promise.all([...changes.map((change) => this.write(change)), ...adoptions]);
-    // The change by the other program, which may arrive later, starts a round, too.
-    if (written.includes(false)) return { requeueAfterMs: LOST_RACE_MS };
-    this.reportFailures();
     const { backing } = this.options;
-    const plan = planRequests(this.state());
-    if (plan.create.length + plan.remove.length > 0) await backing.plan(() => planRequests(this.state()), this.call);
-    await this.releaseDue();
-    return this.nextRound();
+    if (this.stopping.signal.aborted) return 'done';
+    await this.settle();
+    this.losses.review(this.backings(), backing.users());
+    await this.damaged.review(() => ({ backings: this.backings(), places: this.places }), this.call);
+    const adoptions = this.adoptions.adoptAll(this.call, this.now);
+    const changes = await this.changes();
+    const written = await Promise.all(changes.map((change) => this.write(change)));
+    await adoptions;
+    const isBehind = written.some((each) => each !== true);
+    await this.settle();
+    this.races = written.includes(false) ? this.races + 1 : 0;
+    // The change by the other program, which may arrive later, starts a round, too.
+    if (this.races > 0 && this.races <= MAX_RACES) return { requeueAfterMs: LOST_RACE_MS };
+    this.failedRequests.report(backing.requests(), this.waiters);
+    await this.planRequests();
+    await this.releases.releaseDue(this.backings(), this.call, this.now);
+    return this.nextRound(isBehind || this.work.isUnsettled ? LOST_RACE_MS : Infinity);
   }
 
-  /** Lets the launcher list the instances at once after a backing node with nodes was lost: they are lost with it. */
-  private noticeLosses(): void {
-    const { context } = this.options;
-    const usable = new Set(this.backings().flatMap(({ id, held }) => (unusableOf(held) === undefined ? [id] : [])));
-    const lost = new Set<string>();
-    for (const user of this.options.backing.users()) {
-      const place = slotPlaceOf(user);
-      if (place !== undefined && !usable.has(place.backingNode)) lost.add(place.backingNode);
-    }
-    const isNew = [...lost].some((id) => !this.lost.has(id));
-    this.lost = lost;
-    if (!isNew || context.checkInstances === undefined) return;
-    const { checkInstances } = context;
-    context.tasks.run(`check the nodes of ${this.options.owner}`, async () => {
-      try {
-        await checkInstances();
-      } catch (error) {
-        context.log.warn('The nodes of a lost backing node could not be checked; the next listing does', { error });
-      }
-    });
+  private settle(): Promise<void> {
+    return this.work.settle(() => this.options.backing.refresh(this.call));
   }
 
-  private adoptAll(): readonly Promise<boolean>[] {
-    const { backing, settings, owner, context } = this.options;
-    return backing.requests().flatMap((request) => {
-      const label = requestDataOf(request, settings)?.label;
-      const known = label === undefined ? undefined : settings.get(label);
-      if (request.state !== 'fulfilled' || label === undefined || known === undefined) return [];
-      const now = this.now / 1000;
-      const adoption = backing.adopt(
-        request,
-        (node) =>
-          printBackingData({
-            owner,
-            label,
-            slots: known.slots,
-            failed: false,
-            reason: null,
-            launched: node.created_time ?? now,
-            idle: null,
-            used: new Map(),
-          }),
-        this.call,
-      );
-      return [
-        adoption.then((isHeld) => {
-          const [node_id] = request.nodes;
-          if (isHeld) context.log.info('Took over a backing node', { node_id, label, node_request_id: request.id });
-          return true;
-        }),
-      ];
-    });
+  private async planRequests(): Promise<void> {
+    const { backing, owner } = this.options;
+    const { create, remove } = planRequests(this.state());
+    if (create.length + remove.length === 0 || this.work.isWaiting(owner)) return;
+    await this.work.run(owner, 'The backing requests could not be changed', { owner }, () =>
+      backing.plan(() => planRequests(this.state()), this.call),
+    );
   }
 
   /** Returns the changes that this round writes, at most one for each backing node. */
   private async changes(): Promise<readonly Change[]> {
     const orphans = await this.orphans();
     const backings = this.backings();
-    const changes = new Map<string, Change>();
-    const changeOf = (backing: Backing): Change => {
-      const change = changes.get(backing.id) ?? {
-        backing,
-        assigned: new Map<number, Waiter>(),
-        freed: new Set<number>(),
-        failure: undefined,
-      };
-      changes.set(backing.id, change);
-      return change;
-    };
-    for (const pending of [...this.frees]) {
-      const place = placeOf(this.places, pending.use);
-      if (place !== undefined && place.backing.data.used.has(place.slot)) {
-        changeOf(place.backing).freed.add(place.slot);
-        continue;
-      }
-      // A slot that only the record of its node names becomes free with that record.
-      if (place !== undefined) await this.stampIdle(place.backing, place.slot);
+    for (const id of this.failures.keys()) {
+      const backing = backings.find((each) => each.id === id);
+      if (backing === undefined || backing.data.failed) this.failures.delete(id);
+    }
+    const { changes, placed, freed } = planRound({
+      backings,
+      places: this.places,
+      usable: this.usable(backings),
+      waiters: this.waiters,
+      frees: this.frees,
+      orphans,
+      failures: this.failures,
+      isWritable: (each) => this.isWritable(each),
+    });
+    for (const [waiter, place] of placed) waiter.resolve(place);
+    for (const pending of freed) {
       this.frees.delete(pending);
       pending.resolve();
     }
-    for (const { backing, slot } of orphans) if (backing.data.used.has(slot)) changeOf(backing).freed.add(slot);
-    for (const [id, reason] of this.failures) {
-      const backing = backings.find((each) => each.id === id);
-      if (backing === undefined || backing.data.failed) this.failures.delete(id);
-      else changeOf(backing).failure = reason;
-    }
-    const { places } = this;
-    const unplaced: Waiter[] = [];
-    for (const waiter of [...this.waiters]) {
-      const place = placeOf(places, waiter.use);
-      if (place === undefined) unplaced.push(waiter);
-      else waiter.resolve(place);
-    }
-    // In the order of the launches' nodes, which is that of their requests.
-    unplaced.sort((a, b) => (a.use.node < b.use.node ? -1 : 1));
-    const usable = this.usable(backings).filter(({ id }) => !this.failures.has(id));
-    const byWant = new Map<SlotWant, Waiter>(unplaced.map((waiter) => [waiter, waiter]));
-    for (const { want, backing, slot } of assignSlots(unplaced, usable)) {
-      const waiter = byWant.get(want);
-      if (waiter !== undefined) changeOf(backing).assigned.set(slot, waiter);
-    }
-    return [...changes.values()];
+    return changes;
   }
 
-  /** Writes the change of a backing node. Resolves with false if the record was changed by another program. */
-  private async write(change: Change): Promise<boolean> {
+  private isWritable({ id, held }: Backing): boolean {
+    return held.unverified === undefined && !this.work.isWaiting(id);
+  }
+
+  /**
+   * Writes the change of a backing node. Resolves with false if the record was changed by another program, and with
+   * undefined if the write failed.
+   */
+  private async write(change: Change): Promise<boolean | undefined> {
     const { backing, assigned, freed, failure } = change;
-    const used = new Map([...backing.data.used].filter(([slot]) => !freed.has(slot)));
-    for (const [slot, { use }] of assigned) used.set(slot, use);
-    const isIdle = used.size === 0 && freed.size > 0;
-    const data: BackingData = {
-      ...backing.data,
-      used,
-      ...(failure === undefined ? {} : { failed: true, reason: failure }),
-      idle: isIdle ? this.now / 1000 : backing.data.idle,
-    };
-    if (!(await this.options.backing.update(backing.held, printBackingData(data), this.call))) return false;
     const { log } = this.options.context;
+    const data = printBackingData(dataAfter(change, this.now));
+    const isWritten = await this.work.run(
+      backing.id,
+      'A backing node could not be written',
+      { node_id: backing.id, label: backing.data.label },
+      () => this.options.backing.update(backing.held, data, this.call),
+    );
+    if (isWritten !== true) return isWritten;
     for (const [slot, waiter] of assigned) {
       log.debug('Assigned a slot', { node_id: waiter.use.node, backing_node: backing.id, slot });
       waiter.resolve({ backing, slot });
@@ -342,13 +257,6 @@ export class SlotAllocator {
     }
     for (const slot of freed) log.debug('Freed a slot', { backing_node: backing.id, slot });
     return true;
-  }
-
-  /** Records since when a backing node is idle whose last node was assigned by another implementation. */
-  private async stampIdle(backing: Backing, slot: number): Promise<void> {
-    if ([...backing.used.keys()].some((each) => each !== slot)) return;
-    const data: BackingData = { ...backing.data, idle: this.now / 1000 };
-    await this.options.backing.update(backing.held, printBackingData(data), this.call);
   }
 
   /** Returns slots whose nodes have no record any more. */
@@ -369,36 +277,17 @@ export class SlotAllocator {
     );
   }
 
-  /** Tells one launch of each failed request, and refuses the waiting launches after the last one of a row. */
-  private reportFailures(): void {
-    const { backing, settings, maxAttempts, context } = this.options;
-    const failed = backing.requests().filter(({ state }) => state === 'failed');
-    for (const id of this.reported) if (!failed.some((request) => request.id === id)) this.reported.delete(id);
-    for (const request of failed) {
-      const data = requestDataOf(request, settings);
-      if (data === undefined || this.reported.has(request.id)) continue;
-      this.reported.add(request.id);
-      const { label, attempt } = data;
-      // Pools often decline for the same reason.
-      const reasons = [...new Set(Object.values(request.decline_reasons))].join('; ');
-      const why = `backing request ${request.id} failed${reasons === '' ? '' : `: ${reasons}`}`;
-      context.log.warn('A backing request failed', { node_request_id: request.id, label, attempt, reason: reasons });
-      const waiting = [...this.waiters].filter((waiter) => waiter.label === label);
-      if (isRefusal({ request, data }, { maxAttempts })) for (const waiter of waiting) waiter.reject(refused(why));
-      else waiting[0]?.onRetry?.(refused(why));
-    }
-  }
-
   private state(): DemandState {
     const { backing, settings, maxAttempts } = this.options;
     const backings = this.backings();
     return {
       settings,
       backings,
-      usable: this.usable(backings),
+      usable: this.usable(backings).filter(({ id }) => !this.work.isBroken(id)),
       users: backing.users(),
       waiting: new Map([...this.waiters].map(({ use, label }) => [use.node, label])),
       requests: backing.requests(),
+      isStuck: ({ id }) => this.work.isBroken(id),
       isServed: (label) => backing.isServed(label),
       maxAttempts,
       now: this.now,
@@ -410,46 +299,17 @@ export class SlotAllocator {
     return backings.filter((each) => unusableReason(each, settings.get(each.data.label), this.now) === undefined);
   }
 
-  private releasedAt(each: Backing): number {
-    const { backing, settings } = this.options;
-    const { label } = each.data;
-    const known = settings.get(label);
-    // A launcher with another configuration has the label.
-    const isOthers = known === undefined && unusableOf(each.held) === undefined && backing.isServed(label);
-    return isOthers ? Infinity : releasedAt(each, known, this.now);
-  }
-
-  private async releaseDue(): Promise<void> {
-    const { backing, context } = this.options;
-    const due = this.backings().filter((each) => this.releasedAt(each) <= this.now);
-    await Promise.all(
-      due.map(async ({ id, held, data }) => {
-        const { label, launched, idle, reason } = data;
-        if (!(await backing.release(held, this.call))) return;
-        context.log.info('Released a backing node', {
-          node_id: id,
-          label,
-          launched,
-          idle,
-          reason: held.lost ?? reason,
-        });
-      }),
-    );
-  }
-
-  /** Returns when a backing node reaches the end of a time, or a refusal ends. */
-  private nextRound(): Reconciled {
-    const { backing, settings } = this.options;
-    const times = this.backings().flatMap((each) => {
-      const known = settings.get(each.data.label);
-      return [this.releasedAt(each), known === undefined ? Infinity : expiresAt(each, known)];
-    });
-    for (const request of backing.requests()) if (request.state === 'failed') times.push(refusedUntil(request));
+  /** Returns when a backing node reaches the end of a time, a refusal ends, or failed work is retried. */
+  private nextRound(withinMs: number): Reconciled {
+    const { backing, owner } = this.options;
+    const backings = this.backings();
+    const requests = backing.requests();
+    const keys = new Set([owner, ...backings.map(({ id }) => id), ...requests.map(({ id }) => id)]);
+    this.work.retain((key) => keys.has(key));
+    const times = [this.releases.nextAt(backings, this.now)];
+    for (const request of requests) if (request.state === 'failed') times.push(refusedUntil(request));
     const next = Math.min(...times.filter((time) => time > this.now));
-    return next === Infinity ? 'done' : { requeueAfterMs: next - this.now };
+    const requeueAfterMs = Math.min(next - this.now, this.work.nextRetryMs, withinMs);
+    return requeueAfterMs === Infinity ? 'done' : { requeueAfterMs };
   }
-}
-
-function refused(message: string): RefusedError {
-  return new RefusedError(message, { outcome: 'not-applied' });
 }

@@ -1,6 +1,7 @@
 /** Slots of backing nodes: which are free, and which node gets which. Pure functions. */
 
 import {
+  backingDamage,
   parseBackingData,
   slotPlaceOf,
   slotsInUse,
@@ -9,12 +10,16 @@ import {
   type Node,
   type SlotUse,
 } from '@nodepool/core';
+import type { BackingSettings } from './config.js';
 
 /** A backing node with its slots. */
 export interface Backing {
   readonly held: BackingNode;
   readonly id: string;
+  /** The data in the record; if that is damaged, data that allows no further nodes. */
   readonly data: BackingData;
+  /** Describes the damage of the data in the record; undefined if there is none. Damaged data is never written. */
+  readonly damage: string | undefined;
   /** Slots in use by number, those that only the nodes themselves record included. */
   readonly used: ReadonlyMap<number, SlotUse>;
 }
@@ -32,8 +37,18 @@ export interface Assignment {
   readonly slot: number;
 }
 
-/** Returns the nodes among `held` that the data says are divided, with the slots that `users` have. */
-export function backingsOf(held: readonly BackingNode[], users: Iterable<Node>): readonly Backing[] {
+/** The facts from which the data of a damaged backing node is rebuilt. */
+export interface BackingContext {
+  readonly owner: string;
+  readonly settings: ReadonlyMap<string, Pick<BackingSettings, 'backingLabel' | 'slots'>>;
+}
+
+/** Returns the held nodes with the slots that `users` have. */
+export function backingsOf(
+  held: readonly BackingNode[],
+  users: Iterable<Node>,
+  context: BackingContext,
+): readonly Backing[] {
   const byBacking = new Map<string, Node[]>();
   for (const user of users) {
     const place = slotPlaceOf(user);
@@ -42,12 +57,36 @@ export function backingsOf(held: readonly BackingNode[], users: Iterable<Node>):
     if (others === undefined) byBacking.set(place.backingNode, [user]);
     else others.push(user);
   }
-  return held.flatMap((each) => {
-    const data = dataOf(each);
-    if (data === undefined) return [];
+  return held.map((each) => {
     const { id } = each.node;
-    return [{ held: each, id, data, used: slotsInUse(data, byBacking.get(id) ?? []) }];
+    const nodes = byBacking.get(id) ?? [];
+    const known = dataOf(each);
+    const damage = known?.owner === context.owner ? undefined : backingDamage(each.node.user_data, context.owner);
+    const data = known === undefined || damage !== undefined ? rebuilt(each, nodes, damage, context) : known;
+    return { held: each, id, data, damage, used: slotsInUse(data, nodes) };
   });
+}
+
+/** Returns data that gives a damaged backing node no further nodes. Its nodes themselves show the slots in use. */
+function rebuilt(
+  { node }: BackingNode,
+  [user]: readonly Node[],
+  damage: string | undefined,
+  { owner, settings }: BackingContext,
+): BackingData {
+  const [configured] = [...settings].find(([, { backingLabel }]) => node.type.includes(backingLabel)) ?? [];
+  const label = user?.type[0] ?? configured ?? '';
+  const slots = settings.get(label)?.slots ?? 0;
+  return {
+    owner,
+    label,
+    slots,
+    failed: true,
+    reason: damage ?? null,
+    launched: null,
+    idle: null,
+    used: new Map(),
+  };
 }
 
 /** Parsed data by node, because the same object is read many times. */

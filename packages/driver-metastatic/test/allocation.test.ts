@@ -1,85 +1,10 @@
 /** Slots, attempts and backing nodes through the driver's provider. */
 
 import { describe, expect, it } from '@jest/globals';
-import {
-  parseBackingData,
-  printBackingData,
-  slotPlaceOf,
-  type BackingData,
-  type JsonObject,
-  type LaunchedInstance,
-} from '@nodepool/core';
-import {
-  instanceTags,
-  simulatedTime,
-  SimulatedBackingNodes,
-  SimulatedLogins,
-  TestProvider,
-} from '@nodepool/driver-kit';
-import { driver } from '../src/index.js';
+import { slotPlaceOf } from '@nodepool/core';
+import { instanceTags } from '@nodepool/driver-kit';
 import { slots } from './sections.js';
-
-const OWNER = 'NodePool:metastatic:meta';
-
-interface World {
-  readonly backing: SimulatedBackingNodes;
-  readonly logins: SimulatedLogins;
-  readonly provider: TestProvider;
-  readonly launch: (nodeId: string, attempt?: string) => Promise<LaunchedInstance>;
-  readonly used: () => readonly (readonly string[])[];
-  readonly pass: (ms: number) => Promise<void>;
-  readonly seconds: () => number;
-}
-
-async function open(section: JsonObject = slots, prepare?: (world: World) => void): Promise<World> {
-  const time = simulatedTime();
-  const backing = new SimulatedBackingNodes(time.clock);
-  const logins = new SimulatedLogins(time.clock);
-  const provider = new TestProvider({ time, driver, section, backing, logins });
-  const world: World = {
-    backing,
-    logins,
-    provider,
-    launch: async (nodeId, attempt) => {
-      backing.launching({ id: nodeId, provider: 'meta', pool: 'main', type: ['small'] });
-      const instance = await provider.launch(nodeId, { tags: instanceTags(provider.config, nodeId, attempt) });
-      backing.launched(nodeId, instance);
-      return instance;
-    },
-    used: () =>
-      backing
-        .nodes()
-        .map(({ user_data: data }) => [...(parseBackingData(data)?.used.values() ?? [])].map(({ node }) => node)),
-    pass: async (ms) => {
-      await time.until(() => false, ms);
-    },
-    seconds: () => time.clock.now() / 1000,
-  };
-  prepare?.(world);
-  await provider.start();
-  return world;
-}
-
-function withLabel(change: JsonObject): JsonObject {
-  const label = { name: 'small', 'backing-label': 'large', 'max-parallel-jobs': 4, 'grace-time': 10, ...change };
-  return { name: 'meta', driver: 'metastatic', pools: [{ name: 'main', labels: [label] }] };
-}
-
-function dataWith(change: Partial<BackingData> = {}): string {
-  return printBackingData({
-    owner: OWNER,
-    label: 'small',
-    slots: 4,
-    failed: false,
-    reason: null,
-    launched: null,
-    idle: null,
-    used: new Map(),
-    ...change,
-  });
-}
-
-const [ONE, TWO, THREE] = ['0000000001', '0000000002', '0000000003'];
+import { dataWith, ONE, open, OWNER, THREE, TWO, withLabel } from './world.js';
 
 describe('launch attempts', () => {
   it('of an interrupted launch have one slot', async () => {
@@ -243,6 +168,23 @@ describe('times of a backing node', () => {
     });
     await pass(3_600_000);
     expect(backing.released).toEqual([]);
+    await provider.stop();
+  });
+});
+
+describe('a backing node that an operator holds', () => {
+  it('gets no further nodes and is not released; the slots of its nodes become free', async () => {
+    const { provider, launch, backing, pass, used } = await open(withLabel({}), (world) => {
+      const present = new Map([[0, { node: TWO, attempt: null, pool: 'main', installation: null }]]);
+      world.backing.launching({ id: TWO, provider: 'meta', pool: 'main', state: 'in-use', external_id: TWO });
+      world.backing.add(OWNER, { interface_ip: 'held.test', state: 'hold', user_data: dataWith({ used: present }) });
+    });
+    expect((await launch(ONE)).interfaceIp).not.toBe('held.test');
+    await provider.cleanUp(TWO, TWO);
+    backing.deleted(TWO);
+    await pass(3_600_000);
+    expect(backing.released).toEqual([]);
+    expect(used()).toEqual([[], [ONE]]);
     await provider.stop();
   });
 });

@@ -1,9 +1,9 @@
 /** Nodes that are slots of backing nodes: the launcher with the driver `metastatic` and a simulated cloud. */
 
 import { describe, expect, it } from '@jest/globals';
-import { TaskSupervisor } from '@nodepool/core';
+import { silentLogger, TaskSupervisor, type Logger } from '@nodepool/core';
 import { DecisionLog } from '@nodepool/status';
-import { explainNode } from '@nodepool/status/web';
+import { explainNode, explainRequest } from '@nodepool/status/web';
 import { SharedBackingNodes } from '../src/supply/shared-backing-nodes.js';
 import {
   backed,
@@ -29,6 +29,13 @@ const NO_FAULTS = {
   'capacity-errors': 0,
   'auth-errors': 0,
 };
+
+const OWNER = 'NodePool:metastatic:meta';
+const NO_POOL = 'no pool has label large';
+
+function json(value: unknown): Uint8Array {
+  return new TextEncoder().encode(JSON.stringify(value));
+}
 
 /** Returns the ids of the nodes of a fulfilled request. */
 function nodesOf(request: string): readonly string[] {
@@ -143,6 +150,30 @@ describe('the views', () => {
     const decisions = new DecisionLog({ clock: world.clock });
     expect(explainNode(world.explanation(launcher, decisions), id)?.summary).toMatch(
       /in state waiting for request 100-\d+ \(pending\)/,
+    );
+  });
+});
+
+describe('a backing label that no pool has', () => {
+  it('is named at once by the log, the explanation of the request and the problems of the pool', async () => {
+    const warnings: unknown[] = [];
+    const log: Logger = {
+      ...silentLogger,
+      warn: (message, fields) => void warnings.push([message, fields]),
+      with: () => log,
+      named: () => log,
+    };
+    world.log = log;
+    const launcher = await start(backed(meta(), [provider('cloud', [pool('main', ['other'])])]));
+    const id = await world.submit(['small']);
+    await world.clock.advance(1000);
+    expect(warnings).toContainEqual(['A backing request failed', expect.objectContaining({ reason: NO_POOL })]);
+    const sources = world.explanation(launcher, new DecisionLog({ clock: world.clock }));
+    expect(explainRequest(sources, id)?.summary).toMatch(
+      new RegExp(`backing request \\S+ for label large failed: ${NO_POOL}`),
+    );
+    expect(launcher.launcher.activity()).toContainEqual(
+      expect.objectContaining({ provider: 'meta', trouble: expect.objectContaining({ labels: ['small'] }) }),
     );
   });
 });
@@ -319,5 +350,91 @@ describe('backing nodes', () => {
     await world.during(launcher.apply(world.config([], { ...backed(), providers })));
     await world.until('the backing node is released', () => backings().size === 0);
     expect([...world.nodes().values()].map(({ state }) => state)).toEqual(['ready']);
+  });
+
+  it('with damaged data are released with their last node; look-alikes of other owners are left', async () => {
+    const { store, zk } = await start();
+    const request = await world.served(['small']);
+    const [[id = ''] = []] = backings();
+    // Nodes of other owners with the same damage: one of a requestor, one of another provider of this kind.
+    const others: string[] = [];
+    for (const [requestor, owner] of [
+      ['zuul', 'zuul'],
+      [OWNER, 'NodePool:metastatic:meta2'],
+    ] as const) {
+      const copy = { ...world.nodes().get(id), user_data: 'junk', requestor, external_id: null };
+      const path = await world.during(
+        zk
+          .create('/nodepool/nodes/', json(copy), { mode: 'persistent-sequential' })
+          .then(({ path: created }) => created),
+      );
+      const other = path.slice(path.lastIndexOf('/') + 1);
+      await world.until('the record is known', () => store.nodes.get(other) !== undefined);
+      await world.during(store.nodes.tryLockAll([{ id: other }], { owner }));
+      others.push(other);
+    }
+    await world.during(zk.set(`/nodepool/nodes/${id}`, json({ ...world.nodes().get(id), user_data: 'junk' })));
+    const next = await world.served(['small']);
+    expect(places()).toHaveLength(2);
+    expect(places()).toContain(`${id}/0`);
+    expect(world.stateOf(request)).toBe('fulfilled');
+    await world.giveBack(request);
+    await world.until('the backing node is deleted', () => !world.nodes().has(id));
+    expect(world.stateOf(next)).toBe('fulfilled');
+    expect(others.map((other) => world.nodes().get(other)?.['state'])).toEqual(['in-use', 'in-use']);
+    for (const other of others) {
+      await world.during(zk.delete(world.lockHolders().find((path) => path.includes(other)) ?? ''));
+    }
+    await world.until('the others are deleted', () => others.every((other) => !world.nodes().has(other)));
+  });
+
+  it('with damaged data are released although their provider was removed', async () => {
+    const { launcher, zk } = await start();
+    await world.giveBack(await world.served(['small']));
+    await world.until('the slot is free', () => places().length === 0);
+    const [[id = ''] = []] = backings();
+    const { providers } = world.config([CLOUD]);
+    await world.during(launcher.apply(world.config([], { ...backed(), providers })));
+    await world.during(zk.set(`/nodepool/nodes/${id}`, json({ ...world.nodes().get(id), user_data: null })));
+    await world.until('the backing node is deleted', () => !world.nodes().has(id));
+  });
+
+  it('whose lock cannot be read are not lost, and delay no other work', async () => {
+    const { store } = await start();
+    await world.served(['small']);
+    const [[id = ''] = []] = backings();
+    let isReadable = false;
+    const nodes = Object.create(store.nodes, {
+      adopt: {
+        value: (...args: Parameters<typeof store.nodes.adopt>) =>
+          isReadable ? store.nodes.adopt(...args) : Promise.reject(new Error('the lock is unreadable')),
+      },
+    }) as typeof store.nodes;
+    const { clock, random, log } = world;
+    const context = {
+      store: Object.create(store, { nodes: { value: nodes } }) as typeof store,
+      ...{ clock, random, log, tasks: new TaskSupervisor(clock, () => undefined) },
+      decisions: new DecisionLog({ clock }),
+    };
+    const shared = new SharedBackingNodes(context as never, 'meta', OWNER);
+    const call = { signal: new AbortController().signal, deadline: Infinity, log };
+    await world.during(shared.refresh(call));
+    expect(shared.held()).toMatchObject([
+      { node: { id }, lost: undefined, unverified: expect.stringContaining('lock') },
+    ]);
+    const [held] = shared.held();
+    if (held === undefined) throw new Error('no backing node');
+    expect(await world.during(shared.release(held, call))).toBe(false);
+    let isAsked = false;
+    const decide = (): { create: []; remove: [] } => {
+      isAsked = true;
+      return { create: [], remove: [] };
+    };
+    await world.during(shared.plan(decide, call));
+    expect(isAsked).toBe(true);
+    isReadable = true;
+    await world.until('the lock is read', () => shared.held()[0]?.unverified === undefined);
+    expect(await world.during(shared.update(shared.held()[0] ?? held, held.node.user_data, call))).toBe(true);
+    shared.close();
   });
 });

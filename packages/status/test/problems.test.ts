@@ -20,6 +20,7 @@ const HEALTHY: ProblemSources = {
   providers: [],
   suspensions: [],
   stranded: [],
+  damagedBacking: [],
   launchers: [],
   troubles: [],
   stuck: [],
@@ -155,6 +156,20 @@ it('ready nodes that no pool hands out are a problem of their provider, and are 
   expect(other?.title).toBe('Provider other has 1 ready node that no pool hands out');
 });
 
+it('backing nodes with damaged data are a problem of the provider of their slots', () => {
+  const damage = 'its user_data is damaged: it is empty';
+  const nodes = ['01', '02'].map((id) => ({ id, owner: 'NodePool:metastatic:slots', damage }));
+  expect(findProblems({ ...HEALTHY, damagedBacking: nodes })).toMatchObject([
+    {
+      kind: 'damaged-backing-nodes',
+      severity: 'warning',
+      title: 'The data of 2 backing nodes of provider slots is damaged',
+      subject: { kind: 'provider', id: 'slots' },
+      details: [`01: ${damage}`, `02: ${damage}`],
+    },
+  ]);
+});
+
 it('missing instances are a critical problem of a provider, whether it is degraded or not', () => {
   const missingInstances = { missing: 14, total: 20, since: NOW - 300 };
   for (const state of ['serving', 'degraded'] as const) {
@@ -253,6 +268,7 @@ describe('images with tests', () => {
         severity: 'warning',
         title: 'The new image debian is rejected at cloud',
         details: ['build b: no sshd'],
+        effect: 'nodes of this provider use an older build',
       },
     ]);
     const newer = reviewed('current', NOW - 50, { id: '3', build: 'c' });
@@ -262,6 +278,19 @@ describe('images with tests', () => {
   it('are reported as missing if every upload is rejected', () => {
     const images = [image({ uploads: [reviewed('rejected', NOW - 100)] })];
     expect(titles({ images })).toContain('warning: Image debian is missing');
+  });
+
+  it('say that requests wait if there is no older upload, and for what', () => {
+    const effects = (...uploads: ImageStatus['uploads']): (string | null | undefined)[] =>
+      findProblems({ ...HEALTHY, images: [image({ uploads })] })
+        .filter(({ kind }) => kind === 'image-rejected' || kind === 'image-waits')
+        .map(({ effect }) => effect);
+    const waits = 'there is no older build: requests for its labels get no node of this provider until';
+    const elsewhere = { ...current, provider: 'other' };
+    expect(effects(reviewed('rejected', NOW - 100), elsewhere)).toEqual([`${waits} another build is uploaded`]);
+    expect(effects(reviewed('canary', NOW - 90_000, { id: '2', build: 'c' }))).toEqual([
+      `${waits} build c has passed its tests`,
+    ]);
   });
 
   it('are reported once a test has lasted for a day', () => {

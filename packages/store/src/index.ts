@@ -50,7 +50,7 @@ export type { ColumnChoice, ListColumn, RecordList } from './lists/record-list.j
 export { UnknownFieldError, createRecordList, toJsonObjects } from './lists/record-list.js';
 export { requestList } from './lists/request-list.js';
 export { toTable } from './lists/table.js';
-export { type BackingSlots, backingSlots, slotText } from './nodes/backing-slots.js';
+export { type BackingSlots, backingSlots, damagedBackingNodes, type DamagedBackingNode, slotText } from './nodes/backing-slots.js';
 export { NodeEntry } from './nodes/node-entry.js';
 export type { NodeHandle } from './nodes/node-handle.js';
 export { strandedNodes } from './nodes/stranded-nodes.js';

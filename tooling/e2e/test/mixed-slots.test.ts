@@ -21,6 +21,8 @@ const REQUESTS = { 'our-slots': { parallel: 20, each: 10 }, 'their-slots': { par
 const HOLD_MS = 300;
 const SLOTS = 4;
 const TIMEOUT_MS = 900_000;
+const POOLS = '/nodepool/components/pool';
+const POLL_MS = 200;
 /** Time between two kills (ms). */
 const PAUSE_MS = 5000;
 
@@ -71,7 +73,23 @@ const pythons: Program[] = [];
       providers: [...cloud, slots(provider)],
     });
     pythons.push(program);
+    await program.while('registers its pool', TIMEOUT_MS, (signal) => registered(provider, signal));
     return program;
+  }
+
+  /** Resolves once a pool of the provider is registered: the provider of a request is only a preference. */
+  async function registered(provider: string, signal: AbortSignal): Promise<void> {
+    const isRegistered = async (name: string): Promise<boolean> => {
+      const { data } = await site.zooKeeper.get(`${POOLS}/${name}`, { signal });
+      const record = JSON.parse(new TextDecoder().decode(data)) as { readonly provider_name?: string };
+      return record.provider_name === provider;
+    };
+    for (;;) {
+      const isThere = (await site.zooKeeper.exists(POOLS, { signal })) !== undefined;
+      const { children } = isThere ? await site.zooKeeper.children(POOLS, { signal }) : { children: [] };
+      if ((await Promise.all(children.map(isRegistered))).includes(true)) return;
+      await sleep(systemClock, POLL_MS, signal);
+    }
   }
 
   it(
@@ -81,10 +99,12 @@ const pythons: Program[] = [];
       await python('python-1', 'their-slots');
       const observer = new SlotObserver(site.zooKeeper, slotOf);
       const served: string[] = [];
+      const providers = new Set<string | null>();
       const work = async (provider: string, count: number): Promise<void> => {
         for (let done = 0; done < count; done += 1) {
           const lease = await requestor.acquire({ labels: ['debian'], provider }, { timeoutMs: TIMEOUT_MS });
           served.push(...lease.nodes.map(({ id }) => id));
+          for (const { provider: by } of lease.nodes) providers.add(by);
           await sleep(systemClock, HOLD_MS);
           await lease.return();
         }
@@ -101,6 +121,7 @@ const pythons: Program[] = [];
       }
       await observer.stop();
       expect(observer.problems).toEqual([]);
+      expect([...providers].sort()).toEqual(Object.keys(REQUESTS).sort());
       expect(new Set(served).size).toBe(served.length);
     },
     TIMEOUT_MS,

@@ -1,5 +1,6 @@
 /** Runs a range of seeds in parallel. */
 
+import type { RunKind } from './run-kinds.js';
 import type { RunResult } from './simulate.js';
 import { SimulationPool } from './simulation-pool.js';
 
@@ -8,8 +9,11 @@ export interface SeedRange {
   readonly count: number;
   readonly workers: number;
   readonly keepGoing: boolean;
+  readonly kind: RunKind;
   /** Rules to ignore. */
   readonly without: readonly string[];
+  /** True for runs with bridges for GitHub Actions. */
+  readonly bridges: boolean;
 }
 
 /** Calls `onResult` for each completed seed. Resolves after all seeds or after the first failure. */
@@ -26,7 +30,8 @@ export async function runSeeds(range: SeedRange, onResult: (result: RunResult) =
   const pool = new SimulationPool(workers);
   const work = async (): Promise<void> => {
     for (let seed = take(); seed !== undefined; seed = take()) {
-      report(await pool.run({ seed, without: range.without }));
+      const { kind, bridges, without } = range;
+      report(await pool.run(bridges ? { seed, bridges, without } : { seed, fault: kind, without }));
     }
   };
   await Promise.all(Array.from({ length: workers }, work));

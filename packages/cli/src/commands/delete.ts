@@ -1,6 +1,7 @@
 /** `nodepool delete ID`: marks a node for deletion by a launcher. */
 
 import type { Store } from '@nodepool/store';
+import { changeBackingNode } from '../backing-node.js';
 import type { StoreContext } from '../command-context.js';
 import { lockNode } from '../lock-node.js';
 import { parseNodeId } from '../node-id.js';
@@ -36,7 +37,7 @@ export async function deleteNode(context: StoreContext, nodeId: string, options:
   await printNode(context, id);
 }
 
-/** Marks the node, unless a launcher already deletes it. */
+/** Marks the node, unless a launcher already deletes it. A backing node without nodes is taken from its owner. */
 async function markDeleting(
   context: StoreContext,
   id: string,
@@ -44,6 +45,12 @@ async function markDeleting(
 ): Promise<{ readonly provider: string | null; readonly wasDeleting: boolean }> {
   const known = context.store.nodes.get(id);
   if (known?.node.state === 'deleting' && known.locked) return { provider: known.node.provider, wasDeleting: true };
+  const idle = await changeBackingNode(context, id, async ({ handle, slots, isComplete }) => {
+    if (slots.used.size > 0 || slots.label === null || !isComplete) return undefined;
+    await handle.unlock({ state: 'deleting' }, { signal: context.interrupted });
+    return { provider: handle.node.provider, wasDeleting: false };
+  });
+  if (idle !== undefined) return idle;
   const handle = await lockNode(context, id, options);
   const { provider } = handle.node;
   await handle.release({ state: 'deleting' });

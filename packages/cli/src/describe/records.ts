@@ -142,7 +142,7 @@ function describeNode({ store, now, holder }: DescriptionSources, id: string): D
       fact('interruption', 'Interruption', node.interruption === null ? null : { ...node.interruption }),
       fact('slots', 'Slots', slots === undefined ? null : slotsValue(slots), slots && slotsText(slots)),
       fact('backing_node', 'Backing node', place === undefined ? null : { ...place }, slotText(node)),
-      fact('user_data', 'User data', slots === undefined ? node.user_data : null),
+      fact('user_data', 'User data', slots?.label === undefined || slots.label === null ? node.user_data : null),
     ],
     sections: [],
   };
@@ -155,7 +155,7 @@ function slotsValue({ label, slots, used, closed }: BackingSlots): JsonObject {
 function slotsText({ label, used, closed, text }: BackingSlots): string {
   const nodes = [...used].map(([slot, id]) => `${slot}: ${id}`).join(', ');
   const end = closed === undefined ? '' : `; gets no further nodes: ${closed}`;
-  return `${text} by label ${label}${nodes === '' ? '' : ` (${nodes})`}${end}`;
+  return `${text}${label === null ? '' : ` by label ${label}`}${nodes === '' ? '' : ` (${nodes})`}${end}`;
 }
 
 function holderText(holder: LockHolder | undefined): string | undefined {

@@ -1,7 +1,14 @@
 /** Checks the records: stale locks, records that no program works on, and unreadable ones. */
 
 import { LAUNCHING_STATES, type NodeState } from '@nodepool/core';
-import { strandedNodes, unresolvedFailure, type NodeEntry, type RequestEntry, type Store } from '@nodepool/store';
+import {
+  damagedBackingNodes,
+  strandedNodes,
+  unresolvedFailure,
+  type NodeEntry,
+  type RequestEntry,
+  type Store,
+} from '@nodepool/store';
 import type { NodepoolConfig } from '@nodepool/config';
 import { counted, Findings, firstNames, type Finding } from './finding.js';
 
@@ -29,6 +36,7 @@ export function checkRecords(sources: RecordSources): readonly Finding[] {
   reportImages(sources, findings);
   if (!sources.isReported) {
     reportUnreadable(sources, findings);
+    reportDamage(sources, findings);
     reportSuspensions(sources, findings);
   }
   if (findings.list.length === 0) findings.ok('all records', 'are readable, and a program works on each of them');
@@ -118,6 +126,13 @@ function reportNodes({ store, config, now, isReported }: RecordSources, findings
     'ready, but no launcher serves their pool with their label, so no request gets them',
     'nodepool delete ID, or configure the pool again',
   );
+}
+
+function reportDamage({ store }: RecordSources, findings: Findings): void {
+  for (const { id, damage } of damagedBackingNodes(store.nodes)) {
+    const remedy = 'find the program that wrote it; launchers release the node once no node is on it';
+    findings.warning(`node ${id}`, `gets no further nodes: ${damage}`, remedy);
+  }
 }
 
 function isAllocatedToNone({ requests }: Store, { node }: NodeEntry): boolean {

@@ -10,7 +10,10 @@ import type { Call } from './call.js';
  * same nodes and requests, and continues them after the death of another launcher.
  */
 export interface BackingNodes {
-  /** Returns the nodes that the owner holds, as known at the moment, in the order of their ids. */
+  /**
+   * Returns the nodes that the owner holds, as known at the moment, in the order of their ids. The lock decides: the
+   * `user_data` of a node may be damaged.
+   */
   held(): readonly BackingNode[];
   /** Returns the owner's requests, in the order of their ids. A fulfilled request waits for `adopt`. */
   requests(): readonly NodeRequest[];
@@ -48,6 +51,11 @@ export interface BackingNode {
   readonly version: number;
   /** Reason why the node cannot be used any more, e.g. because its cloud takes it away; undefined if it can. */
   readonly lost: string | undefined;
+  /**
+   * Reason why it is not known whether the owner still holds the node, e.g. because the lock cannot be read; undefined
+   * if it does. Such a node is not lost, but cannot be written.
+   */
+  readonly unverified: string | undefined;
 }
 
 /** A change of the set of requests. */

@@ -4,7 +4,7 @@
  */
 
 import { isJsonObject, type JsonObject, type JsonValue } from './json.js';
-import type { Node } from './node.js';
+import type { Node, NodeState } from './node.js';
 
 /** The use of a slot. */
 export interface SlotUse {
@@ -35,12 +35,63 @@ export interface BackingData {
   readonly used: ReadonlyMap<number, SlotUse>;
 }
 
-/** Returns the data of a backing node; undefined if `user_data` is something else. */
+/** Returns the data of a backing node; undefined if `user_data` is something else, or damaged. */
 export function parseBackingData(userData: JsonValue): BackingData | undefined {
+  const read = readBackingData(userData);
+  return typeof read === 'string' ? undefined : read;
+}
+
+/** Returns why `user_data` is not the data of a backing node of the owner; undefined if it is. */
+export function backingDamage(userData: JsonValue, owner: string): string | undefined {
+  const read = readBackingData(userData);
+  if (typeof read === 'string') return `its user_data is damaged: ${read}`;
+  return read.owner === owner ? undefined : 'its user_data is damaged: it names another owner than the lock';
+}
+
+/** Returns true if the data records its slots in use, which that of the Python Nodepool does not. */
+export function recordsSlotsInUse(userData: JsonValue): boolean {
+  return typeof userData === 'string' && parsed(userData)?.['used'] !== undefined;
+}
+
+/** Identifiers of owners: `NodePool:<driver>:<provider>`. */
+const OWNER = /^NodePool:[^:]+:(.+)$/;
+
+/** Returns the provider in the identifier of an owner of backing nodes; undefined if it is another identifier. */
+export function providerOfBackingOwner(owner: string): string | undefined {
+  return OWNER.exec(owner)?.[1];
+}
+
+/** States in which a node can be divided into slots. */
+const DIVIDED_STATES: readonly NodeState[] = ['in-use', 'hold', 'used'];
+
+/**
+ * Returns the owners that the record of a node names, those of a backing node only: its requestor, and the owner in
+ * `user_data`. They differ only if the data is damaged. Only the lock of the node proves who owns it.
+ */
+export function backingOwnersOf({
+  user_data: data,
+  requestor,
+  state,
+}: Pick<Node, 'user_data' | 'requestor' | 'state'>): readonly string[] {
+  const owners = new Set<string>();
+  const isOwner = requestor !== null && providerOfBackingOwner(requestor) !== undefined;
+  if (isOwner && DIVIDED_STATES.includes(state)) owners.add(requestor);
+  const parsed = parseBackingData(data);
+  if (parsed !== undefined) owners.add(parsed.owner);
+  return [...owners];
+}
+
+/** Returns the data, or a description of its damage. */
+function readBackingData(userData: JsonValue): BackingData | string {
+  if (userData === null) return 'it is empty';
   const raw = typeof userData === 'string' ? parsed(userData) : undefined;
-  if (raw === undefined) return undefined;
+  if (raw === undefined) return 'it is not the JSON text of a backing node';
   const { owner, label, slots, failed, reason, launched, idle, used } = raw;
-  if (typeof owner !== 'string' || typeof label !== 'string' || !isCount(slots)) return undefined;
+  if (typeof owner !== 'string') return 'it names no owner';
+  if (typeof label !== 'string') return 'it names no label';
+  if (!isCount(slots)) return 'its number of slots cannot be read';
+  const uses = usesOf(used);
+  if (uses === undefined) return 'its slots in use cannot be read';
   return {
     owner,
     label,
@@ -49,7 +100,7 @@ export function parseBackingData(userData: JsonValue): BackingData | undefined {
     reason: textOf(reason),
     launched: timeOf(launched),
     idle: timeOf(idle),
-    used: usesOf(used),
+    used: uses,
   };
 }
 
@@ -85,7 +136,7 @@ export function slotPlaceOf({ driver_data: data }: Pick<Node, 'driver_data'>): S
  * Returns the slots in use of a backing node. The Python Nodepool records them only in the nodes that have them:
  * `users` are the nodes whose `driver_data` names this backing node.
  */
-export function slotsInUse(data: BackingData, users: Iterable<Node>): ReadonlyMap<number, SlotUse> {
+export function slotsInUse(data: Pick<BackingData, 'used'>, users: Iterable<Node>): ReadonlyMap<number, SlotUse> {
   const all = new Map(data.used);
   for (const user of users) {
     const place = slotPlaceOf(user);
@@ -108,12 +159,14 @@ function parsed(text: string): JsonObject | undefined {
   }
 }
 
-function usesOf(raw: JsonValue | undefined): ReadonlyMap<number, SlotUse> {
+/** Returns undefined if the slots in use cannot be read. The Python Nodepool does not record them here. */
+function usesOf(raw: JsonValue | undefined): ReadonlyMap<number, SlotUse> | undefined {
   const uses = new Map<number, SlotUse>();
-  if (!isJsonObject(raw)) return uses;
+  if (raw === undefined) return uses;
+  if (!isJsonObject(raw)) return undefined;
   for (const [key, use] of Object.entries(raw)) {
     const slot = Number(key);
-    if (!isCount(slot) || !isJsonObject(use) || typeof use['node'] !== 'string') continue;
+    if (!isCount(slot) || !isJsonObject(use) || typeof use['node'] !== 'string') return undefined;
     const [node, attempt] = [use['node'], textOf(use['attempt'])];
     uses.set(slot, { node, attempt, pool: textOf(use['pool']), installation: textOf(use['installation']) });
   }

@@ -3,15 +3,15 @@
  * provider's nodes exists. As long as one does, its slot may be in use.
  */
 
-import { parseBackingData, WorkQueue, type Reconciled } from '@nodepool/core';
+import { backingOwnersOf, providerOfBackingOwner, WorkQueue, type Reconciled } from '@nodepool/core';
 import type { NodeEntry, RequestEntry } from '@nodepool/store';
 import type { LauncherContext } from '../context.js';
 import type { Controller } from '../controller.js';
 
 /** Time for which no launcher has served the provider, in milliseconds. */
 const GRACE_MS = 600_000;
-/** Identifiers of owners: `NodePool:<driver>:<provider>`. */
-const OWNER = /^NodePool:[^:]+:(.+)$/;
+/** Wait after a node could not be released, milliseconds. */
+const RETRY_MS = 60_000;
 
 export class AbandonedBacking implements Controller {
   /** Owners without a served provider. */
@@ -55,15 +55,15 @@ export class AbandonedBacking implements Controller {
   }
 
   private consider({ node, locked }: NodeEntry): void {
-    if (!locked || node.user_data === null) return;
-    const owner = parseBackingData(node.user_data)?.owner;
-    if (owner === undefined) return;
-    if (this.isAbandoned(owner)) this.queue.add(owner, GRACE_MS);
-    else this.queue.remove(owner);
+    if (!locked) return;
+    for (const owner of backingOwnersOf(node)) {
+      if (this.isAbandoned(owner)) this.queue.add(owner, GRACE_MS);
+      else this.queue.remove(owner);
+    }
   }
 
   private isAbandoned(owner: string): boolean {
-    const provider = OWNER.exec(owner)?.[1];
+    const provider = providerOfBackingOwner(owner);
     if (provider === undefined || this.isConfigured(provider)) return false;
     const { store } = this.context;
     for (const { provider_name: name } of store.components.pools()) if (name === provider) return false;
@@ -78,14 +78,26 @@ export class AbandonedBacking implements Controller {
     await store.requests.changeSet(owner, () => ({ create: [], remove: [...store.requests.all()].filter(isTheirs) }), {
       priority: 0,
     });
+    let hasFailed = false;
     for (const { id, node } of [...store.nodes.inState('in-use')]) {
-      if (parseBackingData(node.user_data)?.owner !== owner) continue;
-      // The data alone proves nothing: the owner must hold the lock.
-      const handle = await store.nodes.adopt(id, owner, { takeOver: false });
-      if (handle === undefined || handle.node.state !== 'in-use') continue;
-      await handle.unlock({ state: 'used' });
-      log.warn('Released a backing node whose provider no launcher serves any more', { node_id: id, owner });
+      if (!backingOwnersOf(node).includes(owner)) continue;
+      try {
+        await this.release(id, owner);
+      } catch (error) {
+        // The others are released all the same.
+        log.warn('A backing node whose provider no launcher serves could not be released', { node_id: id, error });
+        hasFailed = true;
+      }
     }
-    return 'done';
+    return hasFailed ? { requeueAfterMs: RETRY_MS } : 'done';
+  }
+
+  private async release(id: string, owner: string): Promise<void> {
+    const { store, log } = this.context;
+    // The record alone proves nothing: the owner must hold the lock.
+    const handle = await store.nodes.adopt(id, owner, { takeOver: false });
+    if (handle === undefined || handle.node.state !== 'in-use') return;
+    await handle.unlock({ state: 'used' });
+    log.warn('Released a backing node whose provider no launcher serves any more', { node_id: id, owner });
   }
 }

@@ -69,7 +69,10 @@ export function evaluate(
       : {
           kind: 'decline',
           cause: 'label',
-          reason: `this pool has no label ${missing}, and no pool that has not declined has all the labels`,
+          reason:
+            candidates.having([missing]).length === 0
+              ? `no pool has label ${missing}`
+              : `this pool has no label ${missing}, and no pool that has not declined has all the labels`,
         };
   }
   if (request.node_types.length === 0) return { kind: 'decline', cause: 'label', reason: 'the request names no label' };

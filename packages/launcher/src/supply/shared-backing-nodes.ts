@@ -4,7 +4,9 @@
  */
 
 import {
-  parseBackingData,
+  backingOwnersOf,
+  backOffMs,
+  reasonOf,
   sleep,
   untilAborted,
   type BackingNode,
@@ -29,8 +31,8 @@ const PRIORITY = 100;
  */
 const MAX_CHANGED = 200;
 
-/** Wait after a failed read of a lock, milliseconds. */
-const RETRY_MS = 1000;
+/** Number of failed reads of a lock after which other work does not wait for it any more. */
+const MAX_AWAITED_READS = 3;
 
 const NO_CHANGE: BackingPlan = { create: [], remove: [] };
 
@@ -39,6 +41,8 @@ export class SharedBackingNodes implements BackingNodes {
   private readonly locks = new Map<string, HeldLock>();
   /** Locks that are being read, by node. */
   private readonly reads = new Map<string, Promise<void>>();
+  /** Reasons by node why its lock could not be read so far. It is retried, and other work does not wait for it. */
+  private readonly unreadable = new Map<string, string>();
   private readonly own = new Map<string, RequestEntry>();
   private cachedUsers: readonly Node[] | undefined;
   private readonly listeners = new Set<() => void>();
@@ -65,10 +69,11 @@ export class SharedBackingNodes implements BackingNodes {
   held(): readonly BackingNode[] {
     const { nodes } = this.context.store;
     const held: BackingNode[] = [];
-    for (const id of this.locks.keys()) {
+    for (const id of new Set([...this.locks.keys(), ...this.unreadable.keys()])) {
       const entry = nodes.get(id);
       if (entry === undefined) continue;
-      held.push({ node: entry.node, version: entry.version, lost: entry.node.interruption?.reason });
+      const { node, version } = entry;
+      held.push({ node, version, lost: node.interruption?.reason, unverified: this.unreadable.get(id) });
     }
     return held.sort((a, b) => (a.node.id < b.node.id ? -1 : 1));
   }
@@ -258,8 +263,8 @@ export class SharedBackingNodes implements BackingNodes {
   private nodeChanged({ id, before, after }: Change<NodeEntry>): void {
     const isUser = [before, after].some((entry) => entry?.node.provider === this.provider);
     if (isUser) this.cachedUsers = undefined;
-    const wasHeld = this.locks.has(id);
-    if (after === undefined) this.locks.delete(id);
+    const wasHeld = this.locks.has(id) || this.unreadable.has(id);
+    if (after === undefined) this.forgetLock(id);
     else this.consider(after);
     const request = after?.node.allocated_to ?? null;
     const isForUs = request !== null && this.own.has(request);
@@ -274,15 +279,14 @@ export class SharedBackingNodes implements BackingNodes {
   }
 
   private consider(entry: NodeEntry): void {
-    const { id, node } = entry;
-    if (node.user_data === null && !this.locks.has(id)) return;
-    if (!this.isClaimed(entry)) this.locks.delete(id);
+    const { id } = entry;
+    if (!this.isClaimed(entry)) this.forgetLock(id);
     else if (!this.locks.has(id)) this.verify(id);
   }
 
   private verify(id: string): void {
     this.locks.delete(id);
-    if (this.reads.has(id) || this.closing.signal.aborted) return;
+    if (this.reads.has(id) || this.unreadable.has(id) || this.closing.signal.aborted) return;
     const read = this.readLock(id).finally(() => {
       this.reads.delete(id);
       this.changed();
@@ -292,29 +296,70 @@ export class SharedBackingNodes implements BackingNodes {
     this.context.tasks.run(`read the lock of backing node ${id}`, () => read);
   }
 
-  /** Reads the lock until that has succeeded: a node that is not known to be held counts as lost. */
+  /** Reads the lock, several times if that fails. Continues without the caller if it fails every time. */
   private async readLock(id: string): Promise<void> {
-    const { store, log, clock } = this.context;
-    const { signal } = this.closing;
-    while (!signal.aborted && this.isClaimed(store.nodes.get(id))) {
-      try {
-        const handle = await store.nodes.adopt(id, this.owner, { takeOver: false, signal });
-        if (handle !== undefined && this.isClaimed(store.nodes.get(id))) this.locks.set(id, handle.lock);
-        return;
-      } catch (error) {
-        log.debug('The lock of a backing node could not be read; retrying', { node_id: id, error });
-        await sleep(clock, RETRY_MS, signal).catch(() => undefined);
-      }
+    const { log, tasks } = this.context;
+    for (let failures = 0; failures < MAX_AWAITED_READS; failures += 1) {
+      if (failures > 0) await this.pause(failures);
+      const failure = await this.tryRead(id);
+      if (failure === undefined) return;
+      if (failures + 1 < MAX_AWAITED_READS) continue;
+      this.unreadable.set(id, `its lock cannot be read: ${failure}`);
+      const fields = { node_id: id, owner: this.owner, reason: failure };
+      log.warn('The lock of a backing node cannot be read; it gets no further nodes until it can', fields);
+      tasks.run(`read the lock of backing node ${id}`, () => this.readLater(id));
     }
   }
 
-  /** Returns true if the data of the node names the owner, which proves nothing. */
+  /** Reads the lock until that succeeds, or the record does not claim any more that the owner holds it. */
+  private async readLater(id: string): Promise<void> {
+    const { log } = this.context;
+    for (let failures = MAX_AWAITED_READS; this.unreadable.has(id); failures += 1) {
+      await this.pause(failures);
+      const failure = await this.tryRead(id);
+      if (this.closing.signal.aborted) return;
+      if (failure !== undefined) continue;
+      this.unreadable.delete(id);
+      log.info('The lock of a backing node can be read again', { node_id: id, is_held: this.locks.has(id) });
+      this.changed();
+    }
+  }
+
+  /** Reads the lock once. Resolves with the reason if that failed. */
+  private async tryRead(id: string): Promise<string | undefined> {
+    const { store, log } = this.context;
+    const { signal } = this.closing;
+    if (signal.aborted || !this.isClaimed(store.nodes.get(id))) return undefined;
+    try {
+      const handle = await store.nodes.adopt(id, this.owner, { takeOver: false, signal });
+      if (handle !== undefined && this.isClaimed(store.nodes.get(id))) this.locks.set(id, handle.lock);
+      return undefined;
+    } catch (error) {
+      log.debug('The lock of a backing node could not be read; retrying', { node_id: id, error });
+      return reasonOf(error);
+    }
+  }
+
+  private async pause(failures: number): Promise<void> {
+    const { clock, random } = this.context;
+    await sleep(clock, backOffMs(failures, undefined, random), this.closing.signal).catch(() => undefined);
+  }
+
+  /** Returns true if the record of the node names the owner, which proves nothing: the lock does. */
   private isClaimed(entry: NodeEntry | undefined): boolean {
-    return entry?.locked === true && parseBackingData(entry.node.user_data)?.owner === this.owner;
+    if (entry?.locked !== true) return false;
+    const { node } = entry;
+    const isNamed = node.requestor === this.owner || node.user_data !== null;
+    return isNamed && backingOwnersOf(node).includes(this.owner);
+  }
+
+  private forgetLock(id: string): void {
+    this.locks.delete(id);
+    this.unreadable.delete(id);
   }
 
   private forget(id: string): void {
-    this.locks.delete(id);
+    this.forgetLock(id);
     this.changed();
   }
 

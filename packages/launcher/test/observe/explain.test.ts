@@ -162,6 +162,6 @@ it('is text in which no content of a record can forge lines', async () => {
   await world.inState(id, 'failed');
   const text = explanationText(explainRequest(sources, id)!, world.clock.now());
   expect(text).toMatch(/^request 200-0000000000\n {2}Failed/);
-  expect(text).toContain('demo/main failed it: every pool has declined: this pool has no label');
+  expect(text).toContain('demo/main failed it: every pool has declined: no pool has label');
   expect(text.split('\n').filter((line) => line.startsWith('record: forged'))).toEqual([]);
 });

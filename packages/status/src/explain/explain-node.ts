@@ -62,7 +62,7 @@ function slotsOf({ store }: Pick<ExplanationSources, 'store'>, entry: NodeEntry)
   const place = slotText(entry.node);
   if (slots === undefined) return place === undefined ? undefined : `It has ${place}`;
   const end = slots.closed === undefined ? '' : `; it gets no further nodes: ${slots.closed}`;
-  return `Slots for label ${slots.label}: ${slots.text}${end}`;
+  return `Slots${slots.label === null ? '' : ` for label ${slots.label}`}: ${slots.text}${end}`;
 }
 
 function slotFacts({ store }: ExplanationSources, entry: NodeEntry): Explanation['facts'] {

@@ -120,9 +120,10 @@ export class SuspensionStore {
   /** Suspends deletions if the id of the installation changed, or if the ids of nodes start again. */
   private async checkState(options?: CallOptions): Promise<void> {
     const installation = await this.options.installation(options);
-    const issued = await this.issuedIds(options);
+    // Nodes may become known while the answer, which is older, is on its way.
     const before = this.issued.get(installation) ?? 0;
-    if (issued > before) this.issued.set(installation, issued);
+    const issued = await this.issuedIds(options);
+    if (issued > (this.issued.get(installation) ?? 0)) this.issued.set(installation, issued);
     const zxid = this.context.zooKeeper.lastZxid;
     const newest = this.newest.get(installation) ?? 0n;
     this.newest.set(installation, zxid);

@@ -71,6 +71,21 @@ describe('a suspension that cannot be written', () => {
 });
 
 describe('deletions are suspended', () => {
+  it('by no node that becomes known before the answer of an earlier read arrives', async () => {
+    const client = simulation.client();
+    const store = await simulation.store(client);
+    await createNodes(store, 3);
+    const exists = client.exists.bind(client);
+    client.exists = async (...args) => {
+      const stat = await exists(...args);
+      client.exists = exists;
+      await store.nodes.create([nodeDataWith({}), nodeDataWith({})]);
+      return stat;
+    };
+    expect(await simulation.run(store.suspensions.check('demo'))).toBeUndefined();
+    expect(store.nodes.size).toBe(5);
+  });
+
   it('by no ordinary start, restart or loss of the connection', async () => {
     const client = simulation.client();
     const store = await simulation.store(client);

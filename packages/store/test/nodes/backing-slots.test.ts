@@ -3,7 +3,7 @@
 import { expect, it } from '@jest/globals';
 import { printBackingData, type Node } from '@nodepool/core';
 import { nodeWith } from '@nodepool/core/testing';
-import { backingSlots, NodeEntry, slotText } from '../../src/index.js';
+import { backingSlots, damagedBackingNodes, NodeEntry, slotText } from '../../src/index.js';
 
 const entryOf = (node: Node): NodeEntry => new NodeEntry({ value: node } as never, 0, true);
 const data = {
@@ -27,6 +27,7 @@ const nodes = {
 it('a backing node has the slots of its record and those that only its nodes record', () => {
   const node = nodeWith({ id: '0000000001', state: 'in-use', user_data: printBackingData(data) });
   expect(backingSlots(nodes, entryOf(node))).toEqual({
+    owner: 'NodePool:metastatic:meta:1',
     label: 'small',
     slots: 8,
     used: new Map([
@@ -42,6 +43,36 @@ it('a backing node that gets no further nodes says why', () => {
   const userData = printBackingData({ ...data, failed: true, reason: 'its login failed' });
   const node = nodeWith({ id: '0000000001', state: 'in-use', user_data: userData });
   expect(backingSlots(nodes, entryOf(node))?.closed).toBe('its login failed');
+});
+
+it('a backing node with damaged data has the slots that its nodes record', () => {
+  const requestor = 'NodePool:metastatic:meta:1';
+  const node = nodeWith({ id: '0000000001', state: 'in-use', requestor, user_data: '{"owner"' });
+  expect(backingSlots(nodes, entryOf(node))).toMatchObject({
+    label: null,
+    slots: null,
+    used: new Map([[0, '0000000004']]),
+    closed: expect.stringContaining('its user_data is damaged'),
+    text: '1 used',
+  });
+});
+
+it('a node is damaged only if a requestor of backing nodes, or its data, claims it, and it is locked', () => {
+  const requestor = 'NodePool:metastatic:meta';
+  const text = printBackingData({ ...data, owner: requestor });
+  const cases: readonly (readonly [Partial<Node>, boolean])[] = [
+    [{ requestor, user_data: text }, true],
+    [{ requestor, user_data: 'junk' }, true],
+    [{ requestor, user_data: 'junk' }, false],
+    [{ requestor: 'zuul', user_data: 'junk' }, true],
+    [{ requestor: 'NodePool:min-ready', user_data: null }, true],
+  ];
+  const entries = cases.map(
+    ([facts, isLocked], index) =>
+      new NodeEntry({ value: nodeWith({ ...facts, id: String(index), state: 'in-use' }) } as never, 0, isLocked),
+  );
+  const inState = (state: Node['state']): NodeEntry[] => (state === 'in-use' ? entries : []);
+  expect(damagedBackingNodes({ inState }).map(({ id }) => id)).toEqual(['1']);
 });
 
 it('other nodes have no slots, whatever their requestors store with them', () => {

@@ -17,10 +17,14 @@ const PROPAGATION_MS = 10_000;
 /** Longest time between the writes of one round of a launcher (ms). */
 const SAME_ROUND_MS = 1000;
 
+/** Returns true for a backing node that is held, also if its data is damaged. */
+export function isHeldBacking({ data, holder }: Seen): boolean {
+  return holder === BACKING_OWNER && data['state'] === 'in-use';
+}
+
 /** Returns the data of a backing node that is held; otherwise undefined. */
-export function backingOf({ data, holder }: Seen): BackingData | undefined {
-  if (holder !== BACKING_OWNER || data['state'] !== 'in-use') return undefined;
-  return parseBackingData(data['user_data'] ?? null);
+export function backingOf(node: Seen): BackingData | undefined {
+  return isHeldBacking(node) ? parseBackingData(node.data['user_data'] ?? null) : undefined;
 }
 
 /** Returns the slot of a node, as `<backing node>/<slot>`; undefined if it has none. */
@@ -54,9 +58,10 @@ export function usedBackingNodesStay({ observed }: CheckerView): Rule {
     number: 'B2',
     committed({ nodes }) {
       for (const { id, before, after, by } of nodes) {
-        const was = before === undefined ? undefined : backingOf(before);
-        if (was === undefined || by !== 'launcher' || after?.data['state'] === 'in-use') continue;
-        const isPromised = [...was.used.values()].some(({ node }) => isUsing(observed.nodes.get(node)));
+        if (before === undefined || !isHeldBacking(before) || by !== 'launcher') continue;
+        if (after?.data['state'] === 'in-use') continue;
+        const promised = backingOf(before)?.used.values() ?? [];
+        const isPromised = [...promised].some(({ node }) => isUsing(observed.nodes.get(node)));
         if (isPromised || hasSlotInUse(id, observed)) return `backing node ${id} was released while it has nodes`;
       }
       return undefined;

@@ -1,7 +1,7 @@
 /** Finds the conditions that need an operator: what is wrong, since when, the cause, the effect and a remedy. */
 
 import { formatProblem } from '@nodepool/config';
-import { strandedNodes } from '@nodepool/store';
+import { damagedBackingNodes, strandedNodes } from '@nodepool/store';
 import { oncePerMoment, shortened, type Observed } from '../sources.js';
 import type { Problem } from '../../client/model.js';
 import { STUCK_DELETION_MS } from '../../facts/health.js';
@@ -14,7 +14,7 @@ import { imageProblems } from './images.js';
 import { failedByLabel, labelProblems } from './labels.js';
 import { configurationProblems, recordProblems, suspendedDeletions, zookeeperProblems } from './programs.js';
 import { launcherProblems } from './launchers.js';
-import { strandedNodesProblems, stuckDeletions } from './nodes.js';
+import { damagedBackingProblems, strandedNodesProblems, stuckDeletions } from './nodes.js';
 import { fullPools, providerProblems } from './providers.js';
 import type { LauncherFacts, ProblemSources } from './sources.js';
 
@@ -52,6 +52,7 @@ export const problemsOf = oncePerMoment((observed): readonly Problem[] => {
     troubles: troublesOf(observed),
     stuck: stuckNodes(observed),
     stranded: strandedNodes(store, clock.now()),
+    damagedBacking: damagedBackingNodes(store.nodes),
     labels: labelsStatus(observed),
     reasons: reasonsOf(observed).groups(),
     accepted: acceptedByProvider(observed),
@@ -71,6 +72,7 @@ export function findProblems(sources: ProblemSources): Problem[] {
     ...imageProblems(sources),
     ...fullPools(sources),
     ...strandedNodesProblems(sources),
+    ...damagedBackingProblems(sources),
     ...stuckDeletions(sources),
     ...launcherProblems(sources),
     ...recordProblems(sources),

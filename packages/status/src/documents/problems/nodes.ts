@@ -1,5 +1,6 @@
 /** Problems of nodes: deletions that do not end, and ready nodes that no pool hands out. */
 
+import { providerOfBackingOwner } from '@nodepool/core';
 import { groupBy, shortened } from '../sources.js';
 import type { Problem } from '../../client/model.js';
 import { counted, MAX_NAME, withRest, type ProblemSources } from './sources.js';
@@ -50,6 +51,28 @@ export function strandedNodesProblems({ stranded }: ProblemSources): Problem[] {
       details: withRest(details.slice(0, 3), details.length),
       effect: 'no request gets them',
       remedy: 'Delete them with `nodepool delete ID`, or configure their pool and label again.',
+    };
+  });
+}
+
+/** Returns the backing nodes whose data is damaged, by owner: they get no further nodes. */
+export function damagedBackingProblems({ damagedBacking }: ProblemSources): Problem[] {
+  const byOwner = groupBy(damagedBacking, ({ owner }) => owner);
+  return [...byOwner].map(([owner, nodes]) => {
+    const provider = providerOfBackingOwner(owner) ?? owner;
+    const details = nodes.slice(0, MAX_NODES).map(({ id, damage }) => shortened(`${id}: ${damage}`));
+    const subject = counted(nodes.length, 'backing node');
+    return {
+      kind: 'damaged-backing-nodes',
+      severity: 'warning',
+      key: `damaged backing nodes ${provider}`,
+      title: `The data of ${subject} of provider ${shortened(provider, MAX_NAME)} is damaged`,
+      subject: { kind: 'provider', id: provider },
+      since: null,
+      cause: 'ZooKeeper',
+      details: withRest(details, nodes.length),
+      effect: 'they get no further nodes, and are released without any',
+      remedy: 'Find the program that wrote to their records. No launcher needs help.',
     };
   });
 }

@@ -1,6 +1,6 @@
 /** The sources of problems, and the texts that several problems have. */
 
-import type { ComponentData, NodeEntry, PoolTrouble, Suspension } from '@nodepool/store';
+import type { DamagedBackingNode, ComponentData, NodeEntry, PoolTrouble, Suspension } from '@nodepool/store';
 import type { RecentLaunches } from '../../history/provider-failures.js';
 import type { RefusalCause } from '../../facts/timeline-recorder.js';
 import type { ImageStatus, LabelStatus, ProviderStatus, ReasonGroup } from '../../client/model.js';
@@ -59,6 +59,8 @@ export interface ProblemSources {
   readonly stuck: readonly { readonly entry: NodeEntry; readonly answer: string }[];
   /** Ready nodes that no pool hands out. */
   readonly stranded: readonly NodeEntry[];
+  /** Backing nodes whose data is damaged. */
+  readonly damagedBacking: readonly DamagedBackingNode[];
   readonly labels: readonly LabelStatus[];
   readonly reasons: readonly ReasonGroup[];
   /** Numbers of requests that are accepted and not fulfilled, by provider. */

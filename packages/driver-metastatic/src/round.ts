@@ -1,0 +1,116 @@
+/** One round of the allocator: which slots are assigned and freed, at most one change for each backing node. */
+
+import type { BackingData, DriverError, SlotUse } from '@nodepool/core';
+import { assignSlots, placeOf, type Backing, type Placement, type PlacesByNode, type SlotWant } from './slots.js';
+
+/** A launch that waits for a slot. */
+export interface Waiter extends SlotWant {
+  readonly resolve: (placement: Placement) => void;
+  readonly reject: (error: DriverError) => void;
+  readonly onRetry: ((error: DriverError) => void) | undefined;
+}
+
+/** A deletion that waits until its slot is free. */
+export interface PendingFree {
+  readonly use: Pick<SlotUse, 'node' | 'attempt'>;
+  readonly resolve: () => void;
+}
+
+/** The changes of one backing node in one round. */
+export interface Change {
+  readonly backing: Backing;
+  readonly assigned: Map<number, Waiter>;
+  readonly freed: Set<number>;
+  /** True if the last node leaves the backing node without a record of its slot. */
+  becomesIdle: boolean;
+  failure: string | undefined;
+}
+
+export interface RoundState {
+  readonly backings: readonly Backing[];
+  readonly places: PlacesByNode;
+  /** Backing nodes that get further nodes. */
+  readonly usable: readonly Backing[];
+  readonly waiters: Iterable<Waiter>;
+  readonly frees: Iterable<PendingFree>;
+  /** Slots whose nodes do not exist any more. */
+  readonly orphans: readonly Placement[];
+  /** Reasons by id of backing nodes that failed a check of their login. */
+  readonly failures: ReadonlyMap<string, string>;
+  /** Returns false for a backing node that cannot be written at the moment. */
+  readonly isWritable: (backing: Backing) => boolean;
+}
+
+export interface Round {
+  readonly changes: readonly Change[];
+  /** Launches that have a slot already. */
+  readonly placed: ReadonlyMap<Waiter, Placement>;
+  /** Deletions whose slot no record has. */
+  readonly freed: readonly PendingFree[];
+}
+
+export function planRound(state: RoundState): Round {
+  const { backings, places, usable, failures, isWritable } = state;
+  const changes = new Map<string, Change>();
+  const changeOf = (backing: Backing): Change => {
+    const change = changes.get(backing.id) ?? {
+      backing,
+      assigned: new Map<number, Waiter>(),
+      freed: new Set<number>(),
+      becomesIdle: false,
+      failure: undefined,
+    };
+    changes.set(backing.id, change);
+    return change;
+  };
+  const freed: PendingFree[] = [];
+  for (const pending of state.frees) {
+    const place = placeOf(places, pending.use);
+    if (place === undefined) freed.push(pending);
+    else if (place.backing.data.used.has(place.slot)) {
+      if (isWritable(place.backing)) changeOf(place.backing).freed.add(place.slot);
+    } else {
+      // A slot that only the record of its node names becomes free with that record.
+      freed.push(pending);
+      const { backing, slot } = place;
+      const isLast = [...backing.used.keys()].every((each) => each === slot);
+      if (isLast && backing.damage === undefined && isWritable(backing)) changeOf(backing).becomesIdle = true;
+    }
+  }
+  for (const { backing, slot } of state.orphans) {
+    if (backing.data.used.has(slot) && isWritable(backing)) changeOf(backing).freed.add(slot);
+  }
+  for (const backing of backings) {
+    const failure = failures.get(backing.id);
+    if (failure !== undefined && !backing.data.failed && isWritable(backing)) changeOf(backing).failure = failure;
+  }
+  const placed = new Map<Waiter, Placement>();
+  const unplaced: Waiter[] = [];
+  for (const waiter of state.waiters) {
+    const place = placeOf(places, waiter.use);
+    if (place === undefined) unplaced.push(waiter);
+    else placed.set(waiter, place);
+  }
+  // In the order of the launches' nodes, which is that of their requests.
+  unplaced.sort((a, b) => (a.use.node < b.use.node ? -1 : 1));
+  const open = usable.filter((each) => isWritable(each) && !failures.has(each.id));
+  const byWant = new Map<SlotWant, Waiter>(unplaced.map((waiter) => [waiter, waiter]));
+  for (const { want, backing, slot } of assignSlots(unplaced, open)) {
+    const waiter = byWant.get(want);
+    if (waiter !== undefined) changeOf(backing).assigned.set(slot, waiter);
+  }
+  return { changes: [...changes.values()], placed, freed };
+}
+
+/** Returns the data of the backing node after the change. `now`: unix milliseconds. */
+export function dataAfter({ backing, assigned, freed, becomesIdle, failure }: Change, now: number): BackingData {
+  const used = new Map([...backing.data.used].filter(([slot]) => !freed.has(slot)));
+  for (const [slot, { use }] of assigned) used.set(slot, use);
+  const isIdle = used.size === 0 && (freed.size > 0 || becomesIdle);
+  return {
+    ...backing.data,
+    used,
+    ...(failure === undefined ? {} : { failed: true, reason: failure }),
+    idle: isIdle ? now / 1000 : backing.data.idle,
+  };
+}
