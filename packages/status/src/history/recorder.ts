@@ -8,6 +8,8 @@ import { watchApiCalls } from './api-watch.js';
 import { HistoryBucket, isObject } from './history-bucket.js';
 import { History } from './history.js';
 import { Journal } from './journal.js';
+import { compressed, CompressedLines } from './compressed-lines.js';
+import { headerLine, nodeLine, providerLine, requestLine } from './journal-lines.js';
 import { decodeNode, decodeRequest, encodeNode, encodeRequest } from './life-codec.js';
 import { CostMeter } from '../metrics/cost-meter.js';
 import { reportCosts } from '../metrics/cost-metrics.js';
@@ -15,10 +17,14 @@ import { NodeTally } from '../metrics/node-tally.js';
 import { reportPhases } from '../metrics/phase-metrics.js';
 import { ProviderEvents } from './provider-events.js';
 import { ProviderFailures } from './provider-failures.js';
+import { NodeLife } from '../timeline/node-life.js';
+import type { RequestLife } from '../timeline/request-life.js';
 import { Timelines } from '../timeline/timelines.js';
 
 /** Age (ms) from which on ended lives are not restored. */
 const MAX_AGE_MS = 25 * 3_600_000;
+/** Limit (compressed bytes) of the exported journal, about 300,000 requests. */
+const MAX_EXPORT_BYTES = 24_000_000;
 
 const NO_PROVIDERS: ReadonlyMap<string, { readonly section: JsonObject }> = new Map();
 
@@ -47,6 +53,7 @@ export class Recorder {
   /** Metrics that also count the calls of clouds. */
   readonly metrics: Metrics;
   private journal: Journal | undefined;
+  private readonly lines: CompressedLines;
   private endReports: (() => void)[] = [];
 
   constructor(private readonly options: RecorderOptions) {
@@ -73,6 +80,10 @@ export class Recorder {
       onError: (error) => log.error('The latency of ZooKeeper could not be measured', error),
     });
     this.nodes = new NodeTally(store);
+    this.lines = new CompressedLines({
+      ...{ clock, maxBytes: MAX_EXPORT_BYTES, maxAgeMs: MAX_AGE_MS },
+      onError: (error) => log.error('A part of the journal could not be compressed; it is lost', error),
+    });
     this.metrics = watchApiCalls(metrics, this.history);
   }
 
@@ -88,8 +99,14 @@ export class Recorder {
     else await this.openJournal(new Journal({ directory: stateDir, clock, log }));
     const { timelines, history } = this;
     const { events } = timelines;
-    events.requestEnded.on((life) => this.journal?.add({ request: encodeRequest(life) }));
-    events.nodeEnded.on((life) => this.journal?.add({ node: encodeNode(life) }));
+    events.requestEnded.on((life) => {
+      this.journal?.add({ request: encodeRequest(life) });
+      this.export(life);
+    });
+    events.nodeEnded.on((life) => {
+      this.journal?.add({ node: encodeNode(life) });
+      this.export(life);
+    });
     this.endReports = [
       reportPhases(timelines, metrics),
       this.nodes.start(),
@@ -116,6 +133,24 @@ export class Recorder {
     await journal?.close();
   }
 
+  /**
+   * Resolves with the journal of the last day for `nodepool plan`, as the members of one gzip file of JSON lines: all
+   * lives that have ended, those that have not, and the limits of the clouds.
+   */
+  async exportJournal(): Promise<readonly Buffer[]> {
+    const { clock, activity, summaries = activity } = this.options;
+    const ended = await this.lines.read();
+    const now = clock.now();
+    const open = this.timelines.open();
+    const head = [headerLine(this.lines.since, now), ...summaries().map(providerLine)];
+    const lives = [...open.requests, ...open.nodes].map((life) => lineOf(life, now));
+    return [await compressed(head), ...ended, await compressed(lives)];
+  }
+
+  private export(life: RequestLife | NodeLife): void {
+    this.lines.add(JSON.stringify(lineOf(life, this.options.clock.now())));
+  }
+
   private async openJournal(journal: Journal): Promise<void> {
     const { log } = this.options;
     try {
@@ -135,8 +170,16 @@ export class Recorder {
     this.providerEvents.restore(event);
     const life = request === undefined ? decodeNode(node) : decodeRequest(request);
     const oldest = this.options.clock.now() - MAX_AGE_MS;
-    if (life !== undefined && (life.end ?? Infinity) >= oldest) this.timelines.restore(life);
+    if (life !== undefined && (life.end ?? Infinity) >= oldest) {
+      this.timelines.restore(life);
+      if (life.end !== undefined) this.export(life);
+      this.lines.since = Math.min(this.lines.since, life.end ?? Infinity);
+    }
     const bucket = HistoryBucket.from(step);
     if (bucket !== undefined) this.history.restore(bucket);
   }
+}
+
+function lineOf(life: RequestLife | NodeLife, now: number): object {
+  return life instanceof NodeLife ? nodeLine(life, now) : requestLine(life);
 }
