@@ -198,6 +198,10 @@ export function simulated(flavour: Flavour): DriverFixture {
       return {
         time,
         section: section(flavour),
+        site: {
+          settings: { context: String(section(flavour)['context']), project: POOL },
+          chosen: { image: 'docker.io/library/debian:12' },
+        },
         makeDriver: () => kubernetesDriver(flavour, environment),
         makeAdapter: (config) => new KubernetesAdapter(config as KubernetesProvider, environment),
         resources: () => resourcesOf(flavour, cluster),
