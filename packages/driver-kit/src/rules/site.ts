@@ -22,7 +22,7 @@ export const site: RuleGroup = {
   rules: [
     {
       id: 'site.described',
-      since: '1.0',
+      since: '1.7',
       title: 'a provider without labels starts, creates nothing, and lists what the guide lets the operator choose',
       text:
         'The operator has only looked so far. Lists are short enough to be read, and each name is in them once. A ' +
@@ -52,7 +52,7 @@ export const site: RuleGroup = {
     },
     {
       id: 'site.written',
-      since: '1.0',
+      since: '1.7',
       title: 'the written section is accepted, and serves its label',
       text:
         'The section of the guide, with the first entry of each list that the guide requires, has no problem, and its ' +
