@@ -6,7 +6,7 @@ import { COMMON_ARCHITECTURE, tagsIn, type Ec2 } from './client/ec2.js';
 
 /** Sizes of types that suit nodes; EC2 has about a thousand types. */
 const SIZES = ['medium', 'large', 'xlarge', '2xlarge'];
-/** Images of Amazon Linux, the newest of which is offered beside the images of the account. */
+/** Images of Amazon Linux. The newest one is offered beside the images of the account. */
 const AMAZON_LINUX = 'al2023-ami-2023.*';
 const ARCHITECTURE = { Name: 'architecture', Values: [COMMON_ARCHITECTURE] };
 
@@ -52,7 +52,7 @@ export async function describeSite(ec2: Ec2, call: Call): Promise<SiteDescriptio
     ),
   ]);
   const sizes = types.map(({ InstanceType = '', VCpuInfo, MemoryInfo }) => ({
-    name: String(InstanceType),
+    name: InstanceType,
     cores: VCpuInfo?.DefaultVCpus ?? 0,
     ram: MemoryInfo?.SizeInMiB ?? 0,
   }));

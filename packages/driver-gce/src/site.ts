@@ -19,10 +19,11 @@ export const siteGuide: SiteGuide = {
   settings: [
     { key: 'project', question: 'id of the project' },
     { key: 'region', question: 'region, e.g. us-central1' },
+    { key: 'key', question: 'public ssh key for logins' },
     { key: 'credentials-file', question: 'credentials file of Google Cloud', optional: true },
   ],
   choices: { zone: 'required', 'machine-type': 'required', image: 'required', network: 'optional' },
-  section: ({ project = '', region = '', 'credentials-file': file }, label) => {
+  section: ({ project = '', region = '', key = '', 'credentials-file': file }, label) => {
     const account = { project, region, ...(file === undefined ? {} : { 'credentials-file': file }) };
     // Without a label, no call uses the zone.
     if (label === undefined) return { ...account, zone: `${region}-a` };
@@ -30,7 +31,7 @@ export const siteGuide: SiteGuide = {
     return {
       ...account,
       zone: chosen.zone ?? '',
-      'cloud-images': [{ name, ...imageKeys(chosen.image ?? ''), username }],
+      'cloud-images': [{ name, ...imageKeys(chosen.image ?? ''), username, key }],
       pools: [
         {
           name: 'main',

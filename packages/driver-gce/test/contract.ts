@@ -150,7 +150,10 @@ export const simulated: DriverFixture = {
       time,
       section: sectionFor(cloud, used),
       site: {
-        settings: { project: PROJECT, region: 'us-central1', 'credentials-file': cloud.credentialsFile },
+        settings: {
+          ...{ project: PROJECT, region: 'us-central1', key: 'ssh-ed25519 AAAAC3Nz zuul' },
+          'credentials-file': cloud.credentialsFile,
+        },
         keys: { rate: 0, 'api-endpoint': cloud.url, 'storage-endpoint': cloud.url },
       },
       makeDriver: () => gceDriver(DISK_GRAIN_BYTES),

@@ -3,14 +3,18 @@
 import { machineTypeList, siteList, type Call, type SiteDescription, type SiteGuide } from '@nodepool/core';
 import type { Client } from './client/client.js';
 
+/** Seconds between two calls; the default of 1 is that of the Python Nodepool, and slow. */
+const RATE = 0.1;
+
 export const siteGuide: SiteGuide = {
   settings: [
     { key: 'cloud', question: 'name of the cloud in clouds.yaml' },
     { key: 'region-name', question: 'region', optional: true },
+    { key: 'key-name', question: 'key pair for logins', optional: true },
   ],
   choices: { 'machine-type': 'required', image: 'required', network: 'if-listed', zone: 'optional' },
-  section: ({ cloud = '', 'region-name': region }, label) => {
-    const account = { cloud, ...(region === undefined ? {} : { 'region-name': region }) };
+  section: ({ cloud = '', 'region-name': region, 'key-name': key }, label) => {
+    const account = { cloud, ...(region === undefined ? {} : { 'region-name': region }), rate: RATE };
     if (label === undefined) return account;
     const { name, username, maxServers, chosen } = label;
     return {
@@ -22,7 +26,12 @@ export const siteGuide: SiteGuide = {
           'max-servers': maxServers,
           ...(chosen.zone === undefined ? {} : { 'availability-zones': [chosen.zone] }),
           ...(chosen.network === undefined ? {} : { networks: [chosen.network] }),
-          labels: [{ name, 'cloud-image': name, 'flavor-name': chosen['machine-type'] ?? '' }],
+          labels: [
+            {
+              ...{ name, 'cloud-image': name, 'flavor-name': chosen['machine-type'] ?? '' },
+              ...(key === undefined ? {} : { 'key-name': key }),
+            },
+          ],
         },
       ],
     };

@@ -1,4 +1,4 @@
-/** `nodepool init`: looks into a cloud with its driver, and writes a first configuration for it. Creates nothing there. */
+/** `nodepool init`: lists what a cloud has, with its driver, and writes a first configuration. Changes no cloud. */
 
 import { access, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
@@ -80,8 +80,8 @@ export async function init(common: CommonOptions, io: ProcessIo, options: InitOp
   const name = options.name ?? driverName.replace(/^.*[/]/, '');
   const provider = (section: JsonObject): JsonObject => ({
     ...{ name, driver: driverName },
-    ...otherKeys(options.set ?? {}, guide),
     ...section,
+    ...otherKeys(options.set ?? {}, guide),
   });
   await withLog(common, async (log) => {
     const site = await lookInto(io, log, driver, search, provider(guide.section(settings)), file);

@@ -31,7 +31,7 @@ export async function answerTo(
   throw new CommandError(`the ${question} is needed`);
 }
 
-/** Resolves with the settings of the driver. Optional ones are never asked for. Others may be given for any key. */
+/** Resolves with the settings of the driver's guide. Optional settings are never asked for. */
 export async function settingsOf(
   asking: Asking,
   { settings }: SiteGuide,

@@ -16,6 +16,12 @@ import { describe, nounOf } from './answers.js';
 
 const load = createRequire(__filename);
 
+/** Keys that need no comment. */
+const PLAIN: ReadonlySet<string> = new Set(['name', 'driver', 'host', 'port']);
+
+/** Keys whose values name things of this file or user names, which can equal names of the cloud. */
+const NAMED: ReadonlySet<string> = new Set(['cloud-image', 'username']);
+
 /** Number of other entries of a list that a comment names. */
 const OTHERS = 8;
 
@@ -51,14 +57,15 @@ export function documentText({ zookeeper, label, provider, schema, site, chosen 
   visit(document, {
     Pair: (_key, pair, path) => {
       const key = keyText(pair.key);
-      if (key === undefined) return;
+      if (key === undefined || PLAIN.has(key)) return;
       const parents = path.flatMap((node) => ('key' in node ? (keyText(node.key) ?? []) : []));
       const comment =
         parents.length === 0 ? COMMENTS[key] : parents[0] === 'providers' ? meaning(schema, parents, key) : undefined;
       if (comment !== undefined && isNode(pair.key)) {
         pair.key.commentBefore = ` ${comment}`;
-        if (parents.length === 0) pair.key.spaceBefore = true;
+        if (parents.length === 0 && key !== 'zookeeper-servers') pair.key.spaceBefore = true;
       }
+      if (NAMED.has(key)) return;
       const value = isNode(pair.value) && 'value' in pair.value ? pair.value.value : undefined;
       const note = typeof value === 'string' ? others.get(value) : undefined;
       if (note !== undefined && isNode(pair.value)) pair.value.comment = ` ${note}`;
@@ -86,7 +93,7 @@ function meaning(schema: JsonSchema, [, ...parents]: readonly string[], key: str
   for (const parent of parents) section = itemsOf(propertyOf(section, parent));
   const property = propertyOf(section, key);
   const text = isJsonObject(property) ? stringAt(property, 'description') : undefined;
-  return text === undefined ? undefined : /^.*?[.:](?= |$)/s.exec(text)?.[0].replaceAll('`', '"').replace(/:$/, '.');
+  return text === undefined ? undefined : /^.*?\.(?= \p{Lu}|$)/su.exec(text)?.[0].replaceAll('`', '"');
 }
 
 function propertyOf(section: JsonValue | undefined, key: string): JsonValue | undefined {

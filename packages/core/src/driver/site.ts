@@ -1,6 +1,6 @@
 /**
- * What a driver tells `nodepool init`, which writes a first configuration: the settings of an account, the lists of a
- * cloud to choose from, and the section for the choices.
+ * The part of a driver that `nodepool init` uses to write a first configuration: the settings of an account, the lists
+ * of a cloud to choose from, and the section for the choices.
  */
 
 import type { JsonObject } from '../model/json.js';
@@ -77,7 +77,7 @@ export function machineTypeList(
       a.ram - b.ram ||
       a.name.localeCompare(b.name),
   );
-  return siteList(sorted.map(({ name, cores, ram }) => ({ name, note: `${cores} cores, ${ram} MiB` })));
+  return siteList(sorted.map(({ name, cores, ram }) => ({ name, note: `${cores} ${cores === 1 ? 'core' : 'cores'}, ${ram} MiB` })));
 }
 
 /** Returns a list without duplicates; it is `partial` if the cloud has more entries than a list may have. */

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import {
   SITE_CHOICES,
   SITE_LIST_MAX,
+  stringAt,
   type Driver,
   type JsonObject,
   type SiteChoice,
@@ -88,11 +89,11 @@ function firstSite(cloud: TestCloud): FirstSite | undefined {
   const driver = cloud.makeDriver();
   if (driver.siteGuide === undefined) return undefined;
   assert.ok(cloud.site !== undefined, 'the driver has a siteGuide, and the fixture of the test no `site` for it');
-  return { driver, guide: driver.siteGuide, cloud: cloud.site, name: String(cloud.section['name']) };
+  return { driver, guide: driver.siteGuide, cloud: cloud.site, name: stringAt(cloud.section, 'name') ?? '' };
 }
 
 function sectionFor({ name, driver, cloud }: FirstSite, section: JsonObject): JsonObject {
-  return { name, driver: driver.name, ...cloud.keys, ...section };
+  return { name, driver: driver.name, ...section, ...cloud.keys };
 }
 
 async function accepted(driver: Driver, section: JsonObject): Promise<JsonObject> {
