@@ -118,7 +118,13 @@ const imageSource: JsonObject = {
       ...name,
       pattern: '^(?:[0-9a-fA-F]{64}|https?://.*)$',
       description:
-        'SHA-256 of the file, or the address of a file with it, as `sha256sum` writes it. Required with `url`.',
+        'SHA-256 of the file, or the https address of a file with it, as `sha256sum` writes it. Required with `url`.',
+    },
+    'max-size': {
+      type: 'number',
+      exclusiveMinimum: 0,
+      default: 100,
+      description: 'Maximum size of the file, and of the disk in it, in GiB.',
     },
     format: {
       ...name,

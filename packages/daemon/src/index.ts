@@ -14,4 +14,6 @@ export * from './diagnostics/event-loop.js';
 export { CONFIGURATION_PROBLEMS, followConfig } from './process/follow-config.js';
 export * from './diagnostics/process-dump.js';
 export * from './process/run-daemon.js';
+export * from './settings/live-settings.js';
+export * from './settings/settings-file.js';
 export * from './diagnostics/zookeeper-watch.js';

@@ -6,7 +6,7 @@ import { once } from 'node:events';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
-import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import type { LogFields, Logger } from '@nodepool/core';
 import { exportJWK, generateKeyPair, SignJWT, type CryptoKey } from 'jose';
 import { LeaseRequestError, type LeaseClient, type LeaseDocument } from '@nodepool/requestor/http';
@@ -247,17 +247,20 @@ describe('tokens of an issuer', () => {
   let url = '';
   let key: CryptoKey;
   let answers = 0;
+  /** Path of the keys that the issuer publishes, and the keys there. */
+  let keysPath = '';
+  let keys: object[] = [];
 
   beforeEach(async () => {
+    keysPath = '/keys';
     const pair = await generateKeyPair('ES256', { extractable: true });
     key = pair.privateKey;
-    const jwk = { ...(await exportJWK(pair.publicKey)), kid: 'one', alg: 'ES256' };
+    keys = [{ ...(await exportJWK(pair.publicKey)), kid: 'one', alg: 'ES256' }];
     issuer = createServer((request, response) => {
       answers++;
       const body =
-        request.url === '/.well-known/openid-configuration'
-          ? { issuer: url, jwks_uri: `${url}/keys` }
-          : { keys: [jwk] };
+        request.url === '/.well-known/openid-configuration' ? { issuer: url, jwks_uri: `${url}${keysPath}` } : { keys };
+      if (!['/.well-known/openid-configuration', '/keys'].includes(request.url ?? '')) response.statusCode = 404;
       response.setHeader('content-type', 'application/json').end(JSON.stringify(body));
     });
     issuer.listen(0, '127.0.0.1');
@@ -288,12 +291,13 @@ describe('tokens of an issuer', () => {
     readonly expires?: string;
     readonly key?: CryptoKey | Uint8Array;
     readonly algorithm?: string;
+    readonly kid?: string;
   }
 
   function sign(change: Change = {}): Promise<string> {
     const claims = { namespace_path: 'acme/tools', ref_protected: 'true', ...change.claims };
     return new SignJWT(claims)
-      .setProtectedHeader({ alg: change.algorithm ?? 'ES256', kid: 'one' })
+      .setProtectedHeader({ alg: change.algorithm ?? 'ES256', kid: change.kid ?? 'one' })
       .setSubject('project_path:acme/tools:ref:main')
       .setIssuer(change.issuer ?? url)
       .setAudience(change.audience ?? 'nodepool')
@@ -336,6 +340,54 @@ describe('tokens of an issuer', () => {
       expect([token.length, (await gateway.fetch('/v1/labels', { token })).status]).toEqual([token.length, 401]);
     }
     expect((await gateway.fetch('/v1/labels', { token: await sign() })).status).toBe(200);
+  });
+
+  it('are checked with new keys after a rotation, and not with withdrawn ones', async () => {
+    const gateway = await world.gateway();
+    const statusOf = async (token: string): Promise<number> => (await gateway.fetch('/v1/labels', { token })).status;
+    const old = await sign();
+    expect(await statusOf(old)).toBe(200);
+    const pair = await generateKeyPair('ES256', { extractable: true });
+    keys = [{ ...(await exportJWK(pair.publicKey)), kid: 'two', alg: 'ES256' }];
+    const renewed = await sign({ key: pair.privateKey, kid: 'two' });
+    const real = Date.now.bind(Date);
+    const clock = jest.spyOn(Date, 'now').mockImplementation(() => real() + 6000);
+    try {
+      expect(await statusOf(renewed)).toBe(200);
+      expect(await statusOf(old)).toBe(401);
+    } finally {
+      clock.mockRestore();
+    }
+  });
+
+  it('are checked again once the issuer has corrected the address of its keys', async () => {
+    keysPath = '/nowhere';
+    const gateway = await world.gateway();
+    const token = await sign();
+    expect((await gateway.fetch('/v1/labels', { token })).status).toBe(503);
+    keysPath = '/keys';
+    expect((await gateway.fetch('/v1/labels', { token })).status).toBe(200);
+  });
+
+  it('of one subject with the rights of two tenants do not share idempotency keys', async () => {
+    await world.configure(`issuers:
+  - name: gitlab
+    issuer: ${url}
+    audience: nodepool
+    grants:
+      - {name: acme-jobs, claims: {namespace_path: "acme/*"}, tenant: acme, labels: [debian]}
+      - {name: other-jobs, claims: {namespace_path: "other/*"}, tenant: other, labels: [debian]}
+`);
+    const gateway = await world.gateway();
+    const acme = gateway.client(await sign());
+    const other = gateway.client(await sign({ claims: { namespace_path: 'other/tools' } }));
+    const lease = await acme.create({ labels: ['debian'] }, { key: 'same' });
+    const outcome = await other
+      .create({ labels: ['debian'] }, { key: 'same' })
+      .catch((error: unknown) => String(error));
+    expect(JSON.stringify(outcome)).not.toContain(lease.id);
+    for await (const seen of other.list()) expect(seen.id).not.toBe(lease.id);
+    expect(await codeOf(other.get(lease.id))).toBe('not-found');
   });
 
   it('cannot be checked while the issuer is away, which is no refusal', async () => {

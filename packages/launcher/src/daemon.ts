@@ -117,6 +117,7 @@ export class LauncherDaemon implements Daemon {
         refusedSince: () => this.watcher.refusedSince,
         failures,
         recorder: this.recorder,
+        capacity: () => this.launcher.capacity(),
         eventLoopDelay: () => this.eventLoop.read(),
       },
     });

@@ -5,7 +5,7 @@
 
 import { isDeepStrictEqual } from 'node:util';
 import { configurationPrints, sameProvider, type NodepoolConfig } from '@nodepool/config';
-import type { ProviderActivity, ProviderSummary, QueuePosition } from '@nodepool/status';
+import type { Capacity, ProviderActivity, ProviderSummary, QueuePosition } from '@nodepool/status';
 import { silentDecisions, silentTimelines, withRetired } from '@nodepool/status';
 import { nextTurn, reasonOf, shortened, silentMetrics, type Driver, type ProviderConfig } from '@nodepool/core';
 import type { ComponentData, ComponentHandle, ConfigurationFacts, WebEndpoint } from '@nodepool/store';
@@ -76,6 +76,16 @@ export class Launcher implements ProvidersShare {
   activity(): readonly ProviderActivity[] {
     const present = [...this.runtimes.values()].map((runtime) => runtime.activity());
     return [...this.retired].reduce((all, runtime) => withRetired(all, runtime.activity()), present);
+  }
+
+  /** Returns what limits leave for further nodes. */
+  capacity(): Capacity {
+    const { ledger, runtimes } = this;
+    return {
+      pools: [...runtimes.values()].flatMap((runtime) => runtime.capacity()),
+      providers: [...runtimes.keys()].map((provider) => ({ provider, free: ledger.freeInProvider(provider) })),
+      tenants: [...ledger.freeOfTenants()].map(([tenant, free]) => ({ tenant, free })),
+    };
   }
 
   /** Returns the states of the providers, and what their nodes use. */

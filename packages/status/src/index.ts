@@ -3,6 +3,7 @@
  * point `@nodepool/status/web`, which a program loads only with a web endpoint.
  */
 export * from './facts/activity.js';
+export type * from './facts/capacity.js';
 export * from './facts/decisions.js';
 export { describeFault, describeObstacle } from './facts/describe-obstacle.js';
 export * from './facts/health.js';

@@ -42,6 +42,15 @@ export async function startBridge(options: DaemonOptions & { readonly settings: 
   return await startDaemon('nodepool-github', { ...options, name, args: ['-g', file, ...args] });
 }
 
+/** Starts a gateway with these settings. Behaves like `startLauncher`. */
+export async function startGateway(options: DaemonOptions & { readonly settings: object }): Promise<Program> {
+  const { folder, settings, args = [], name = 'gateway' } = options;
+  const file = join(folder, `${name}-settings.yaml`);
+  await mkdir(folder, { recursive: true });
+  await writeFile(file, configText(settings));
+  return await startDaemon('nodepool-gateway', { ...options, name, args: ['-g', file, ...args] });
+}
+
 /** Writes the configuration file of a daemon, which reloads it while running. */
 export async function writeDaemonConfig(options: {
   readonly folder: string;

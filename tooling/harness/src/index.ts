@@ -12,6 +12,7 @@ export {
   configFileOf,
   startBridge,
   startBuilder,
+  startGateway,
   startLauncher,
   writeDaemonConfig,
   type DaemonOptions,

@@ -9,6 +9,8 @@ const PACKAGES = {
   'nodepool-builder': '@nodepool/builder',
   'nodepool-gateway': '@nodepool/gateway',
   nodepool: '@nodepool/cli',
+  'nodepool-gitlab': '@nodepool/cli',
+  'nodepool-slurm': '@nodepool/cli',
   'nodepool-github': '@nodepool/bridge-github',
   'nodepool-example-cloud': '@nodepool/driver-example',
 } as const;

@@ -2,6 +2,8 @@
 
 import { between } from './chance.js';
 import type { CheckerOptions, Violation } from './checker.js';
+import { MemoryDisk } from './images/built-images.js';
+import { operateImages } from './images/image-operator.js';
 import type { Mutation } from './mutation.js';
 import { confirmRecords, deleteLeakedByHand, isSuspended } from './operator.js';
 import { BOUNDS, unfinished, unfinishedDespite, type UnfinishedWork } from './rules/rest.js';
@@ -10,6 +12,7 @@ import {
   QUOTA,
   RACK,
   SITE_AT_QUOTA,
+  SITE_WITH_IMAGES,
   SITE_WITH_SLOTS,
   SITE_WITH_SPARE,
   SITE_WITH_SUPPLY,
@@ -18,23 +21,14 @@ import {
   type Site,
 } from './site.js';
 import { ALL_FAULTS, FaultInjector } from './fault-injector.js';
+import type { RunKind } from './run-kinds.js';
 import type { WeightedFault } from './faults/fault-context.js';
 import { ID_FAULTS } from './faults/ids.js';
+import { IMAGE_FAULTS } from './faults/images.js';
 import { loseInstancesInTurn } from './faults/losses.js';
 import { SLOT_FAULTS } from './faults/slots.js';
 import { refuseInTurn } from './faults/refusals.js';
 import { World } from './world.js';
-
-/**
- * Kinds of runs, by their faults: `all` in sequence; `nothing`; only a cloud `quota`, at a site with one provider; or a
- * defective `driver` of one provider during the whole run, while all requests use another provider; `refusals` of one
- * provider's cloud, while another provider has capacity; `losses` of instances of ready nodes; or `ids` that the cloud
- * uses again, while launchers are killed and instances disappear; or `slots`: nodes on backing nodes, while launchers
- * are killed and instances disappear.
- */
-export const RUN_KINDS = ['all', 'nothing', 'quota', 'driver', 'refusals', 'losses', 'ids', 'slots'] as const;
-
-export type RunKind = (typeof RUN_KINDS)[number];
 
 export interface RunOptions extends CheckerOptions {
   readonly seed: number;
@@ -65,6 +59,9 @@ export interface RunResult {
 const BUSY_MS = 120_000;
 /** The same for runs with refusals or losses (ms). */
 const LONG_MS = 900_000;
+/** The same for runs with images (ms), and the number of requests per request of other runs. */
+const IMAGES_MS = 3_600_000;
+const IMAGES_REQUESTS = 10;
 /** Time after which operators intervene, longer than launchers need to clean up (ms). */
 const OPERATOR_DELAY_MS = 400_000;
 /** Ratio of requests for cloud nodes to requests for static machines. */
@@ -81,6 +78,7 @@ const HEALTHY = 'beta';
 const FAULTS_OF: Partial<Record<RunKind, readonly WeightedFault[]>> = {
   ids: ID_FAULTS,
   slots: SLOT_FAULTS,
+  images: IMAGE_FAULTS,
 };
 
 /** Runs one seed until its end or the first violation. */
@@ -90,7 +88,7 @@ export async function simulate(options: RunOptions): Promise<RunResult> {
   const quota = fault === 'quota' ? QUOTA : undefined;
   const world = new World({ ...options, onlyRefusals, quota, reusesIds: fault === 'ids' });
   const site = siteFor(fault);
-  const busyMs = onlyRefusals || fault === 'losses' ? LONG_MS : BUSY_MS;
+  const busyMs = fault === 'images' ? IMAGES_MS : onlyRefusals || fault === 'losses' ? LONG_MS : BUSY_MS;
   const random = world.random();
   for (let index = 1; index <= launchers; index += 1) {
     const name = `launcher-${index}`;
@@ -99,7 +97,8 @@ export async function simulate(options: RunOptions): Promise<RunResult> {
   world.startForeignInstance();
   const provider = fault === 'driver' ? HEALTHY : undefined;
   const labels = fault === 'slots' ? [SLOT_LABEL] : undefined;
-  for (let index = 0; index < requests; index += 1) {
+  const requestCount = fault === 'images' ? IMAGES_REQUESTS * requests : requests;
+  for (let index = 0; index < requestCount; index += 1) {
     world.clock.schedule(between(random, 1000, busyMs), () => world.startRequestor(provider, labels));
   }
   for (let index = 0; hasMachines(site, fault) && index < requests / MACHINE_SHARE; index += 1) {
@@ -112,6 +111,7 @@ export async function simulate(options: RunOptions): Promise<RunResult> {
   let isOver = false;
   if (onlyRefusals) refuseInTurn(world, world.random(), () => isOver);
   if (fault === 'losses') loseInstancesInTurn(world, world.random(), () => isOver);
+  if (fault === 'images') useImages(world, () => isOver);
   await world.until(() => false, busyMs);
   isOver = true;
   world.cloudFaults.refusals.clear();
@@ -120,6 +120,14 @@ export async function simulate(options: RunOptions): Promise<RunResult> {
   world.end();
   const { violation, lastSteps, count } = world.checker;
   return { seed, violation, lastSteps: [...lastSteps], steps: count, virtualMs: world.clock.monotonic() };
+}
+
+/** Starts builders, and an operator who decides about their images. */
+function useImages(world: World, isOver: () => boolean): void {
+  for (const name of ['builder-1', 'builder-2']) world.startBuilder({ name, disk: new MemoryDisk() });
+  operateImages(world, world.random(), isOver).catch((error: unknown) =>
+    world.checker.report('X', `the operator of images failed: ${String(error)}`),
+  );
 }
 
 /** With a defective driver, all requests use the provider that does not have it. */
@@ -131,6 +139,7 @@ function siteFor(fault: RunOptions['fault']): Site {
   if (fault === 'quota') return SITE_AT_QUOTA;
   if (fault === 'losses') return SITE_WITH_SUPPLY;
   if (fault === 'slots') return SITE_WITH_SLOTS;
+  if (fault === 'images') return SITE_WITH_IMAGES;
   return fault === 'refusals' ? SITE_WITH_SPARE : WHOLE_SITE;
 }
 

@@ -1,6 +1,6 @@
 /** The simulated site: providers, pools, labels and limits, and the launcher configurations for them. */
 
-import type { Driver, JsonObject, RandomSource } from '@nodepool/core';
+import type { DiskImageConfig, Driver, JsonObject, RandomSource } from '@nodepool/core';
 import type { NodepoolConfig } from '@nodepool/config';
 import { exampleDriver, type ExampleCloud } from '@nodepool/driver-example';
 import { driver as metastaticDriver } from '@nodepool/driver-metastatic';
@@ -40,6 +40,10 @@ export interface Site {
   readonly minReady: Readonly<Record<string, number>>;
   /** Instance limits by tenant. */
   readonly tenants: Readonly<Record<string, number>>;
+  /** The disk image that all labels of cloud providers use. Default: an image of the cloud. */
+  readonly diskImage?: DiskImageConfig;
+  /** The tests of uploads of the disk image. Default: `IMAGE_TESTS`. */
+  readonly imageTests?: JsonObject;
 }
 
 export const LABELS = ['small', 'large', 'other'] as const;
@@ -147,6 +151,40 @@ export const SITE_WITH_SLOTS: Site = {
   tenants: {},
 };
 
+/** The disk image of the site with images, which must pass all tests. */
+export const DISK_IMAGE: DiskImageConfig = {
+  name: 'debian',
+  abstract: false,
+  parent: undefined,
+  formats: [],
+  keepFormats: [],
+  deleteAfterUpload: false,
+  rebuildAgeMs: Infinity,
+  release: undefined,
+  buildTimeoutMs: 600_000,
+  elements: ['debian-minimal'],
+  envVars: {},
+  pause: false,
+  username: 'zuul',
+  pythonPath: 'auto',
+  shellType: undefined,
+  dibCmd: 'disk-image-create',
+  metadata: {},
+  bootTest: { timeoutMs: 60_000, memory: 512, cpus: 1, kvm: true, command: undefined, commandTimeoutMs: 60_000 },
+};
+const IMAGE_TESTS: JsonObject = { 'launch-test': true, canary: { share: '30%', nodes: 6 } };
+
+/** Two providers whose nodes are launched from built images with tests. */
+export const SITE_WITH_IMAGES: Site = {
+  providers: [
+    { name: 'alpha', pools: [{ name: 'main', labels: LABELS, maxServers: 12 }] },
+    { name: 'beta', pools: [{ name: 'main', labels: LABELS, maxServers: 8 }] },
+  ],
+  minReady: { small: 1 },
+  tenants: {},
+  diskImage: DISK_IMAGE,
+};
+
 /** The cloud's instance limit at the site at its quota. */
 export const QUOTA = 6;
 
@@ -199,9 +237,11 @@ export function nodepoolConfig(
     ['metastatic', slots],
   ]);
   const problems: string[] = [];
+  const { diskImage } = site;
+  const diskImages = new Map(diskImage === undefined ? [] : [[diskImage.name, diskImage]]);
   const labels = [...LABELS, RENAMED, ...MACHINE_LABELS, SLOT_LABEL];
   const context = {
-    diskImages: new Map(),
+    diskImages,
     labels: new Set<string>(labels),
     problem: (path: readonly (string | number)[], { expected }: { readonly expected: string }) => {
       problems.push(`${path.join('.')}: ${expected}`);
@@ -210,7 +250,8 @@ export function nodepoolConfig(
   const configs = site.providers.map((provider) => {
     if (provider.driver === 'static') return machines.getProviderConfig(rackSection(provider), context);
     if (provider.driver === 'metastatic') return slots.getProviderConfig(metaSection(provider), context);
-    return example.getProviderConfig(section(provider), context);
+    const image = diskImage && { name: diskImage.name, ...(site.imageTests ?? IMAGE_TESTS) };
+    return example.getProviderConfig(section(provider, image), context);
   });
   if (problems.length > 0) throw new Error(`the simulated site is wrong: ${problems.join('; ')}`);
   return {
@@ -227,7 +268,7 @@ export function nodepoolConfig(
       ]),
     ),
     maxHoldAgeMs: Infinity,
-    diskImages: new Map(),
+    diskImages,
     providers: new Map(configs.map((config) => [config.name, config])),
     brokenProviders: new Map(),
     tenantLimits: new Map(Object.entries(site.tenants).map(([tenant, instances]) => [tenant, { instances }])),
@@ -236,19 +277,24 @@ export function nodepoolConfig(
   };
 }
 
-function section({ name, driver = 'example', pools, maxConcurrency }: SiteProvider): JsonObject {
+function section(
+  { name, driver = 'example', pools, maxConcurrency }: SiteProvider,
+  diskImage: { readonly name: string } | undefined,
+): JsonObject {
+  const image: JsonObject = diskImage === undefined ? { 'cloud-image': 'debian' } : { diskimage: diskImage.name };
   return {
     name,
     driver,
     ...PROVIDER_OPTIONS,
     ...(maxConcurrency === undefined ? {} : { 'max-concurrency': maxConcurrency }),
     'cloud-images': [{ name: 'debian', username: 'root' }],
+    ...(diskImage === undefined ? {} : { diskimages: [diskImage] }),
     pools: pools.map((pool) => ({
       name: pool.name,
       'max-servers': pool.maxServers,
       'host-key-checking': true,
       ...(pool.priority === undefined ? {} : { priority: pool.priority }),
-      labels: pool.labels.map((label) => ({ name: label, 'cloud-image': 'debian', size: 'small' })),
+      labels: pool.labels.map((label) => ({ name: label, ...image, size: 'small' })),
     })),
   };
 }

@@ -131,6 +131,7 @@ export class PageServer {
         refusedSince: () => this.refusedSince,
         failures: this.failures,
         recorder: this.recorder,
+        capacity: () => ({ pools: [], providers: [], tenants: [] }),
         eventLoopDelay: () => ({ p99: 0.001 }),
       },
     });

@@ -1,29 +1,27 @@
 /** The stages of GitLab Runner's custom executor, each a process of its own. Leases in the gateway are their state. */
 
 import { open, stat } from 'node:fs/promises';
-import { packageVersion, reasonOf, sleep, untilAborted, type Clock, type RandomSource } from '@nodepool/core';
-import { quote, SshClient, type NodeTarget } from '@nodepool/daemon/ssh';
-import {
-  GatewayUnreachableError,
-  LeaseRequestError,
-  type LeaseClient,
-  type LeaseDocument,
-  type LeaseOutcome,
-} from '@nodepool/requestor/http';
+import { packageVersion, reasonOf, untilAborted, type Clock, type RandomSource } from '@nodepool/core';
+import { quote, SshClient } from '@nodepool/daemon/ssh';
+import { LeaseRequestError, type LeaseClient, type LeaseDocument, type LeaseOutcome } from '@nodepool/requestor/http';
 import { printable } from '@nodepool/store';
 import { CommandError } from '../command-context.js';
-import { leasedTarget } from '../gateway-access.js';
+import { LeaseKeeper } from '../leasing/lease-keeper.js';
+import {
+  createLease,
+  leasesNamed,
+  releaseAll,
+  targetOf,
+  untilReady,
+  whileUnavailable,
+  withReadyNode,
+  type LeasingIo,
+  type NamedLease,
+} from '../leasing/one-node.js';
 import type { Streams } from '../process-io.js';
 import { runRemotely } from '../ssh/run-remotely.js';
 import { ExitCodes, readJob, type Environment, type GitLabJob } from './job.js';
-import { LeaseKeeper, lossOf } from './lease-keeper.js';
 
-/** Limit of the leases that one job uses one after the other. GitLab Runner prepares a job three times. */
-const MAX_ATTEMPTS = 100;
-/** Time (ms) between attempts while the token's nodes are all in use. */
-const QUOTA_RETRY_MS = 10_000;
-/** Time (ms) after which another gateway knows a new lease too. */
-const SETTLE_MS = 2000;
 /** Time (ms) between SIGTERM and SIGKILL for the processes of a cancelled job. */
 const GRACE_MS = 10_000;
 
@@ -64,6 +62,7 @@ export function config({ buildsDir, cacheDir }: ExecutorOptions): string {
 export class GitLabExecutor {
   private readonly job: GitLabJob;
   private readonly codes: ExitCodes;
+  private readonly leasing: LeasingIo;
 
   /** Throws `CommandError` if there is no job. */
   constructor(
@@ -73,6 +72,7 @@ export class GitLabExecutor {
   ) {
     this.job = readJob(io.env);
     this.codes = new ExitCodes(io.env);
+    this.leasing = { client, clock: io.clock, note: (text) => this.note(text) };
   }
 
   /** Leases a node and logs in to it once. If that fails, the lease is released. Resolves with the exit code. */
@@ -85,7 +85,14 @@ export class GitLabExecutor {
     const timer = this.io.clock.schedule(this.options.timeout * 1000, () => end.abort());
     const signal = AbortSignal.any([this.io.interrupted, end.signal]);
     try {
-      await this.start(await this.create(label, signal), signal);
+      const lease = await createLease(this.leasing, this.wanted(label), signal);
+      const ssh = new SshClient(this.io.env, this.options.identity, this.io.streams.stderr);
+      await withReadyNode(this.leasing, lease, { ssh, user: this.options.user }, signal, async (target) => {
+        if ((await ssh.script(target, 'exit 0')) !== 0) {
+          throw new CommandError(`cannot log in to node ${target.id} at ${target.address}`);
+        }
+        this.note(`node ${target.id}: ${target.user} at ${target.address}, port ${target.port}`);
+      });
       return 0;
     } catch (error) {
       // The creation may have succeeded although its answer did not arrive.
@@ -107,7 +114,7 @@ export class GitLabExecutor {
   async run(script: string): Promise<number> {
     const { env, streams, clock, random, interrupted } = this.io;
     const lease = await this.current();
-    const target = this.targetOf(lease);
+    const target = targetOf(lease, this.options.user);
     const ssh = new SshClient(env, this.options.identity, streams.stderr);
     const keeper = new LeaseKeeper(this.client, lease, clock);
     // The node may belong to another program from this moment.
@@ -139,7 +146,10 @@ export class GitLabExecutor {
 
   /** Releases all leases of the job. */
   async cleanup(): Promise<number> {
-    await this.release(outcomeOf(this.io.env['CUSTOM_ENV_CI_JOB_STATUS']));
+    const outcome = outcomeOf(this.io.env['CUSTOM_ENV_CI_JOB_STATUS']);
+    // After its lifetime, the lease has expired.
+    const { lifetime } = this.options;
+    await whileUnavailable(this.leasing, lifetime, this.io.interrupted, () => this.release(outcome));
     return 0;
   }
 
@@ -148,104 +158,24 @@ export class GitLabExecutor {
     await this.release('cancelled', 'the runner has ended');
   }
 
-  /** Resolves with a lease that waits or is ready. An attempt after a released lease creates another one. */
-  private async create(label: string, signal: AbortSignal): Promise<LeaseDocument> {
+  private wanted(label: string): NamedLease {
     const { priority, lifetime } = this.options;
     const { leaseName: name, facts } = this.job;
-    const wanted = {
-      labels: [label],
-      name,
-      lifetime,
-      data: { gitlab: facts },
-      ...(priority === undefined ? {} : { priority }),
-    };
-    for (let attempt = 1; attempt <= MAX_ATTEMPTS;) {
-      try {
-        const lease = await this.client.create(wanted, { key: `${name}/${attempt}`, signal });
-        if (lease.state === 'waiting' || lease.state === 'ready') return lease;
-        attempt++;
-      } catch (error) {
-        const code = error instanceof LeaseRequestError ? error.code : '';
-        if (code === 'key-reused') attempt++;
-        else if (code !== 'quota' && !(error instanceof GatewayUnreachableError)) throw error;
-        else {
-          this.note(`waiting: ${reasonOf(error)}`);
-          await sleep(this.io.clock, QUOTA_RETRY_MS, signal);
-        }
-      }
-    }
-    throw new CommandError(`the job has used ${MAX_ATTEMPTS} leases`);
-  }
-
-  /** Waits for the node of a lease, and logs in to it. */
-  private async start(lease: LeaseDocument, signal: AbortSignal): Promise<void> {
-    const keeper = new LeaseKeeper(this.client, lease, this.io.clock);
-    const ssh = new SshClient(this.io.env, this.options.identity, this.io.streams.stderr);
-    try {
-      const stop = AbortSignal.any([signal, keeper.lost]);
-      const target = this.targetOf(await this.untilReady(lease.id, stop));
-      ssh.trust(target);
-      stop.addEventListener('abort', () => ssh.close());
-      const status = await untilAborted(ssh.script(target, 'exit 0'), stop);
-      if (status !== 0) throw new CommandError(`cannot log in to node ${target.id} at ${target.address}`);
-      this.note(`node ${target.id}: ${target.user} at ${target.address}, port ${target.port}`);
-    } finally {
-      await keeper.stop();
-      ssh.close();
-    }
-  }
-
-  private async untilReady(id: string, signal: AbortSignal): Promise<LeaseDocument> {
-    let said = '';
-    for (;;) {
-      try {
-        return await this.client.ready(id, {
-          signal,
-          onChange: ({ phase, reasons }) => {
-            const text = `lease ${id}: ${[phase, ...reasons].join('; ')}`;
-            if (text !== said) this.note(text);
-            said = text;
-          },
-        });
-      } catch (error) {
-        if (!(error instanceof GatewayUnreachableError)) throw error;
-        this.note(error.message);
-      }
-    }
+    const rank = priority === undefined ? {} : { priority };
+    return { labels: [label], name, lifetime, data: { gitlab: facts }, ...rank };
   }
 
   /** Resolves with the job's lease, which `prepare` has created. */
   private async current(): Promise<LeaseDocument> {
     const { interrupted: signal } = this.io;
-    const [lease] = await this.leases();
+    const find = (): Promise<readonly LeaseDocument[]> => leasesNamed(this.leasing, this.job.leaseName);
+    const [lease] = await whileUnavailable(this.leasing, this.options.lifetime, signal, find);
     if (lease === undefined) throw new CommandError('the job has no lease; it was not prepared');
-    return lease.state === 'waiting' ? await this.untilReady(lease.id, signal) : lease;
-  }
-
-  /** Resolves with the leases of the job, newest first. */
-  private async leases(): Promise<readonly LeaseDocument[]> {
-    const { leaseName: name } = this.job;
-    const found: LeaseDocument[] = [];
-    for (let looks = 1; found.length === 0 && looks <= 2; looks++) {
-      if (looks > 1) await sleep(this.io.clock, SETTLE_MS);
-      for await (const lease of this.client.list({ name })) if (lease.name === name) found.push(lease);
-    }
-    return found;
+    return lease.state === 'waiting' ? await untilReady(this.leasing, lease.id, signal) : lease;
   }
 
   private async release(outcome: LeaseOutcome, comment?: string): Promise<void> {
-    for (const { id, state } of await this.leases()) {
-      if (state !== 'waiting' && state !== 'ready') continue;
-      await this.client.release(id, { outcome, ...(comment === undefined ? {} : { comment: comment.slice(0, 1000) }) });
-    }
-  }
-
-  private targetOf(lease: LeaseDocument): NodeTarget {
-    const loss = lossOf(lease);
-    if (loss !== undefined) throw new CommandError(loss);
-    const [node] = lease.nodes;
-    if (node === undefined) throw new CommandError(`lease ${lease.id} has no node`);
-    return leasedTarget(node, this.options.user);
+    await releaseAll(this.leasing, await leasesNamed(this.leasing, this.job.leaseName), outcome, comment);
   }
 
   private note(text: string): void {

@@ -2,7 +2,7 @@
 
 import { createHash } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
-import { isJsonObject, reasonOf } from '@nodepool/core';
+import { isJsonObject, reasonOf, type JsonObject } from '@nodepool/core';
 import { CommandError } from '../command-context.js';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -21,7 +21,7 @@ export interface GitLabJob {
  */
 export function readJob(env: Environment): GitLabJob {
   const file = env['JOB_RESPONSE_FILE'] ?? '';
-  const [id, ...secrets] = file === '' ? variablesOf(env) : readResponse(file);
+  const [id, ...secrets] = file === '' ? variablesOf(env) : identityIn(readResponse(file));
   if (!/^\d+$/.test(id)) throw new CommandError('there is no job: GitLab Runner calls this program for each stage');
   const hash = createHash('sha256')
     .update(JSON.stringify([id, ...secrets]))
@@ -38,15 +38,25 @@ export function readJob(env: Environment): GitLabJob {
   };
 }
 
-function readResponse(file: string): readonly [id: string, token: string] {
-  let response: unknown;
+/** Returns the time limit of the job in seconds, after which GitLab Runner ends every stage; undefined without one. */
+export function timeLimitOf(env: Environment): number | undefined {
+  const file = env['JOB_RESPONSE_FILE'] ?? '';
+  const info = file === '' ? undefined : readResponse(file)['runner_info'];
+  const limit = isJsonObject(info) ? info['timeout'] : undefined;
+  return typeof limit === 'number' && limit > 0 ? limit : undefined;
+}
+
+function identityIn({ id, token }: JsonObject): readonly [id: string, token: string] {
+  return [typeof id === 'number' ? String(id) : '', typeof token === 'string' ? token : ''];
+}
+
+function readResponse(file: string): JsonObject {
   try {
-    response = JSON.parse(readFileSync(file, 'utf8'));
+    const response: unknown = JSON.parse(readFileSync(file, 'utf8'));
+    return isJsonObject(response) ? response : {};
   } catch (error) {
     throw new CommandError(`the job response ${file} cannot be read: ${reasonOf(error)}`, { cause: error });
   }
-  const { id, token } = isJsonObject(response) ? response : { id: undefined, token: undefined };
-  return [typeof id === 'number' ? String(id) : '', typeof token === 'string' ? token : ''];
 }
 
 /** Returns the identity from the variables, for runners without the file. */

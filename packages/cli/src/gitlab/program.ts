@@ -3,10 +3,14 @@
 import { packageVersion } from '@nodepool/core/package-version';
 import { reasonOf } from '@nodepool/core';
 import { Command, CommanderError } from 'commander';
+import { StoppedError } from '../caller.js';
 import { gatewayClient, gatewayRefusal, type GatewayOptions } from '../gateway-access.js';
 import { duration, example, wholeNumber } from '../options.js';
 import { config as configAnswer, GitLabExecutor, type ExecutorIo, type ExecutorOptions } from './executor.js';
-import { ExitCodes } from './job.js';
+import { ExitCodes, timeLimitOf } from './job.js';
+
+/** Time (s) after a job's time limit at which a running stage has lost its runner, which would have ended it. */
+const OVERDUE_S = 120;
 
 export interface GitLabIo extends ExecutorIo {
   /** Aborts if the process that started this one has ended. */
@@ -50,11 +54,18 @@ function createProgram(io: GitLabIo, done: (code: number) => void): Command {
     });
   const stage = async (work: (executor: GitLabExecutor) => Promise<number>): Promise<void> => {
     const options = program.opts<ExecutorOptions & GatewayOptions>();
-    const executor = new GitLabExecutor(io, gatewayClient(io, options), options);
+    const overdue = new AbortController();
+    const interrupted = AbortSignal.any([io.interrupted, overdue.signal]);
+    const executor = new GitLabExecutor({ ...io, interrupted }, gatewayClient(io, options), options);
+    const limit = timeLimitOf(io.env);
+    const expire = (): void =>
+      overdue.abort(new StoppedError('the time limit of the job has passed; the runner is lost'));
+    const timer = limit === undefined ? undefined : io.clock.schedule((limit + OVERDUE_S) * 1000, expire);
     try {
       done(await work(executor));
     } finally {
-      if (io.abandoned.aborted) await executor.abandon();
+      timer?.cancel();
+      if (io.abandoned.aborted || overdue.signal.aborted) await executor.abandon();
     }
   };
   const config = program

@@ -36,6 +36,8 @@ export interface RemoteEnd {
 
 /** Exit status of a command that `timeout` has ended, as with the program of that name. */
 const TIMED_OUT = 124;
+/** Limit of the time (ms) for SIGKILL to reach a node, which may not respond. */
+const DELIVERY_MS = 15_000;
 /** Time between SIGTERM and SIGKILL after the timeout. */
 const GRACE_MS = 10_000;
 
@@ -52,16 +54,18 @@ export async function runRemotely(client: SshClient, target: NodeTarget, run: Re
     passOn(ssh.child.stdout, prefixer(), streams.stdout),
     passOn(ssh.child.stderr, [filter, ...prefixer()], streams.stderr),
   ]);
-  const send = (signal: string): void => {
+  const send = async (signal: string): Promise<void> => {
     if (filter.pid === undefined) ssh.child.kill();
-    else void client.script(target, signalScript(signal, filter.pid)).catch(reportTo(streams.stderr));
+    else await client.script(target, signalScript(signal, filter.pid)).catch(reportTo(streams.stderr));
   };
+  // The caller closes its connections when ssh has ended, so the signal must arrive first.
   const kill = (): void => {
-    send('SIGKILL');
-    ssh.child.kill();
+    const end = (): void => void ssh.child.kill();
+    killing = clock.schedule(DELIVERY_MS, end);
+    void send('SIGKILL').then(end);
   };
   const interrupt = (): void => {
-    send(signalOf(interrupted.reason));
+    void send(signalOf(interrupted.reason));
     if (graceMs === undefined) return;
     killing?.cancel();
     killing = clock.schedule(graceMs, kill);
@@ -69,7 +73,7 @@ export async function runRemotely(client: SshClient, target: NodeTarget, run: Re
   const limit = { passed: false };
   const expire = (): void => {
     limit.passed = true;
-    send('SIGTERM');
+    void send('SIGTERM');
     killing = clock.schedule(GRACE_MS, kill);
   };
   let killing = timeout === undefined ? undefined : clock.schedule(timeout * 1000, expire);

@@ -32,6 +32,8 @@ const ALGORITHMS = [
 /** Permitted difference of the clocks, in seconds. */
 const CLOCK_TOLERANCE_S = 60;
 const FETCH_TIMEOUT_MS = 5000;
+/** Least time (ms) between two reads of the keys for a token whose key is unknown: an issuer may rotate its keys. */
+const ROTATION_COOLDOWN_MS = 5000;
 const MAX_ANSWER_BYTES = 1_000_000;
 
 export interface IssuerTokensOptions {
@@ -72,6 +74,8 @@ export class IssuerTokens {
         log.debug('A token of an issuer is refused', { issuer: issuer.name, reason: error.message });
         return undefined;
       }
+      // The address that the issuer has published may have changed.
+      this.keys.delete(nameOf(issuer));
       log.warn('The keys of an issuer cannot be read', { issuer: issuer.name, reason: reasonOf(error) });
       throw new ProblemError('unavailable', `the keys of the issuer ${issuer.name} cannot be read`, {
         retryAfter: 5,
@@ -91,7 +95,7 @@ export class IssuerTokens {
   }
 
   private keysOf(issuer: Issuer): Promise<JWTVerifyGetKey> {
-    const key = `${issuer.issuer} ${issuer.jwksUri ?? ''}`;
+    const key = nameOf(issuer);
     let keys = this.keys.get(key);
     if (keys === undefined) {
       keys = this.loadKeys(issuer);
@@ -105,8 +109,17 @@ export class IssuerTokens {
     const { fetch: request = fetch } = this.options;
     const bounded = boundedFetch(request);
     const uri = jwksUri ?? (await discover(issuer, bounded));
-    return createRemoteJWKSet(new URL(uri), { timeoutDuration: FETCH_TIMEOUT_MS, [customFetch]: bounded });
+    return createRemoteJWKSet(new URL(uri), {
+      timeoutDuration: FETCH_TIMEOUT_MS,
+      cooldownDuration: ROTATION_COOLDOWN_MS,
+      [customFetch]: bounded,
+    });
   }
+}
+
+/** Returns the name under which the keys of an issuer are cached. */
+function nameOf({ issuer, jwksUri }: Issuer): string {
+  return `${issuer} ${jwksUri ?? ''}`;
 }
 
 /** Returns a fetch that follows no redirects and refuses answers that are too large. */

@@ -99,7 +99,9 @@ export class LeaseService {
     options: CallOptions & { readonly signal: AbortSignal },
   ): Promise<{ readonly entry: LeaseEntry; readonly isNew: boolean }> {
     const { grant, subject } = principal;
-    const id = key === undefined ? this.options.random.uuidHex() : hashOf([subject, key]).slice(0, 32);
+    // One subject of an issuer can have the rights of several tenants, which must not meet each other's keys.
+    const scope = [subject, grant.tenant, key];
+    const id = key === undefined ? this.options.random.uuidHex() : hashOf(scope).slice(0, 32);
     const fingerprint = key === undefined ? null : hashOf(spec);
     const earlier = key === undefined ? undefined : await this.options.table.find(id, options);
     if (earlier !== undefined) return sameLease(earlier, fingerprint);

@@ -102,6 +102,20 @@ export class QuotaLedger {
     return amountsOf(this.providerScope(provider));
   }
 
+  /** Returns the amounts that the limits of the pool leave, whatever its provider leaves. */
+  freeIn({ provider, pool }: PoolRef): Resources {
+    return this.poolScope(provider, pool).available;
+  }
+
+  freeInProvider(provider: string): Resources {
+    return this.providerScope(provider).available;
+  }
+
+  /** Returns the amounts that the limits of tenants leave, for the tenants that have limits. */
+  freeOfTenants(): ReadonlyMap<string, Resources> {
+    return new Map([...this.tenants.keys()].map((tenant) => [tenant, this.tenantScope(tenant).available]));
+  }
+
   /** Returns the limits that apply to a tenant's nodes in this pool. */
   scopesOf(ref: PoolRef, tenant: string | null): readonly QuotaScope[] {
     let scopes = this.scopesOfPools.get(ref);

@@ -1,7 +1,14 @@
 /** A limit and the amounts that count against it: of a pool, of a provider, or of a tenant. */
 
 import type { Wait } from '@nodepool/status';
-import { compareRequests, MIN_READY_REQUESTOR, priorityOf, QuotaInformation, type NodeRequest } from '@nodepool/core';
+import {
+  compareRequests,
+  MIN_READY_REQUESTOR,
+  priorityOf,
+  QuotaInformation,
+  type NodeRequest,
+  type Resources,
+} from '@nodepool/core';
 import { needIn, type Need } from './need.js';
 import { Tally } from './tally.js';
 
@@ -102,6 +109,17 @@ export class QuotaScope {
   /** Returns the limit of a resource without what the neighbours use, or hold for launches that are about to begin. */
   private availableOf(resource: string): number {
     return this.limitOf(resource, ({ held }) => -held.get(resource));
+  }
+
+  /** Returns the amounts that the limit leaves; resources without a limit are omitted. */
+  get available(): Resources {
+    const limited = this.allowed.entries().filter(([, limit]) => Number.isFinite(limit));
+    return Object.fromEntries(
+      limited.map(([resource]) => {
+        const used = this.recorded.get(resource) + this.held.get(resource);
+        return [resource, Math.max(0, this.availableOf(resource) - used)];
+      }),
+    );
   }
 
   /** Returns the shortfall if the demand does not fit now. Capacity reserved for preceding requests counts as used. */

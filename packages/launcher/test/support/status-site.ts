@@ -56,6 +56,7 @@ export class StatusSite {
         ...{ hostname, version: '0.0.0', recorder, config: () => config, problems: () => [] },
         refusedSince: () => undefined,
         failures: new RecentFailures(clock),
+        capacity: () => running.launcher.capacity(),
         eventLoopDelay: () => ({ p99: 0.002 }),
       },
     });

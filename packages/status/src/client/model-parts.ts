@@ -15,6 +15,8 @@ export interface LauncherStatus {
   readonly nodes: number;
   readonly waiting: number;
   readonly problems: number;
+  /** Number of scale sets of GitHub Actions that bridges serve. */
+  readonly scaleSets: number;
 }
 
 /** The kinds of problems. Metrics, alerts and runbooks name them. */

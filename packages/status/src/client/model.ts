@@ -4,6 +4,7 @@
  * page must show them as plain text only.
  */
 
+import type { JobLink } from './model-github.js';
 import type { HistoryStatus, LabelHistory, ProviderHistory } from './model-history.js';
 import type { ImageStatus } from './model-images.js';
 import type {
@@ -25,6 +26,7 @@ import type {
 } from './model-parts.js';
 import type { ProviderStatus } from './model-providers.js';
 
+export type * from './model-github.js';
 export type * from './model-history.js';
 export type * from './model-images.js';
 export type * from './model-parts.js';
@@ -89,6 +91,8 @@ export interface RequestDocument {
   readonly request: RequestRow | null;
   readonly summary: string;
   readonly facts: Readonly<Record<string, unknown>>;
+  /** The job of GitHub Actions that the request is for. */
+  readonly job: JobLink | null;
   /** The reason in the pool that will probably serve a waiting request first. */
   readonly reason: WaitReason | null;
   /** The reasons in all pools that can serve it, most likely pool first. */
@@ -130,6 +134,8 @@ export interface NodeDocument {
   readonly node: NodeRow | null;
   readonly summary: string;
   readonly facts: Readonly<Record<string, unknown>>;
+  /** The job of GitHub Actions that the node is for. */
+  readonly job: JobLink | null;
   readonly timeline: readonly TimelineSegment[];
   readonly decisions: readonly DecisionStatus[];
 }

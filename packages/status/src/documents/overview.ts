@@ -36,6 +36,7 @@ export function launcherStatus(observed: Observed): LauncherStatus {
     nodes: store.nodes.size,
     waiting: requestCounts(observed).waiting,
     problems: problemsOf(observed).length,
+    scaleSets: observed.scaleSetCount,
   };
 }
 

@@ -5,6 +5,7 @@ import { explainRequest } from '../explain/explain-request.js';
 import type { RequestLife } from '../timeline/request-life.js';
 import { WaitReasons, type WaitReason } from '../explain/wait-reason.js';
 import type { ReasonGroup, RequestCounts, RequestDocument, RequestRow, RequestsDocument } from '../client/model.js';
+import { jobLink } from './job-link.js';
 import { oncePerMoment, shortened, type Observed } from './sources.js';
 import { select, type ListDefinition } from './lists.js';
 import { nodeRow } from './nodes.js';
@@ -137,6 +138,7 @@ export function requestDocument(observed: Observed, { id }: Parameters): Request
     request: known === undefined ? null : requestRow(known, reasonsOf(observed)),
     summary: shortened(explanation.summary, 2000),
     facts: explanation.facts,
+    job: jobLink(observed, entry?.request.requestor_data ?? null),
     reason: waiting[0] === undefined ? null : waitReason(waiting[0]),
     reasons: waiting.map(waitReason),
     timeline: life === undefined ? [] : timeline(life.closed()),

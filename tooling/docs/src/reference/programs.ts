@@ -22,6 +22,8 @@ const PROGRAMS: readonly (readonly [program: string, packageFolder: string])[] =
   ['nodepool-github', 'bridge-github'],
   ['nodepool', 'cli'],
   ['nodepool-gitlab', 'cli'],
+  ['nodepool-garm', 'cli'],
+  ['nodepool-slurm', 'cli'],
   ['nodepool-example-cloud', 'driver-example'],
   ['create-driver', 'create-driver'],
 ];

@@ -19,7 +19,7 @@ import { DRIVER_STATIC } from './driver-static.js';
 import { GATEWAY } from './gateway.js';
 import { INTERRUPTIONS } from './interruptions.js';
 import { LAUNCHER } from './launcher.js';
-import { LAUNCHER_IMAGES } from './launcher-images.js';
+import { IMAGES } from './launcher-images.js';
 import { LAUNCHER_TROUBLE } from './launcher-trouble.js';
 import { PYYAML } from './pyyaml.js';
 import { REQUESTOR } from './requestor.js';
@@ -46,7 +46,7 @@ export const MUTATIONS: readonly Mutation[] = [
   ...GATEWAY,
   ...INTERRUPTIONS,
   ...LAUNCHER,
-  ...LAUNCHER_IMAGES,
+  ...IMAGES,
   ...LAUNCHER_TROUBLE,
   ...PYYAML,
   ...REQUESTOR,

@@ -3,6 +3,7 @@
 import { dirtyStaysDirty, fulfilledMeansReady, oneRequestPerNode } from './allocation.js';
 import { refusalsFailNoRequest, capacityIsUsed } from './capacity.js';
 import { poolsOutliveConfigurations } from './configuration.js';
+import { currentImageStays, rejectedImagesServeNobody, testedImagesOnly, usedImagesStay } from './images.js';
 import {
   instancesSayWhatTheyAre,
   nodesHaveTheirInstance,
@@ -46,6 +47,10 @@ export const RULES_OF_STEPS: readonly ((view: CheckerView) => Rule)[] = [
   oneNodePerBackingSlot,
   usedBackingNodesStay,
   backingNodesArePacked,
+  testedImagesOnly,
+  rejectedImagesServeNobody,
+  currentImageStays,
+  usedImagesStay,
 ];
 
 /** Numbers of all rules that the checker knows, as in the design. */
@@ -56,5 +61,6 @@ export const RULES: readonly string[] = [
   'O1',
   ...['M1', 'M2', 'M3', 'M4'],
   ...['B1', 'B2', 'B3', 'B4'],
+  ...['I1', 'I2', 'I3', 'I4', 'I5'],
   'W1',
 ];

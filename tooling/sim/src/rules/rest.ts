@@ -2,6 +2,7 @@
 
 import { MAX_WAIT_MS, META } from '../site.js';
 import type { World } from '../world.js';
+import { waitingUploads } from './images.js';
 import { isForeign } from './instances.js';
 import { isOfMachine, slotOf } from './machines.js';
 import { BACKING_OWNER, hasSlotInUse } from './slots.js';
@@ -33,6 +34,8 @@ export const BOUNDS: Readonly<Record<string, number>> = {
   M2: 900_000,
   // The grace time, the session timeout, and the rounds for which the launch of a node's user is left alone.
   B4: 600_000,
+  // Two failed tests, whose launches are repeated, and the end of a session before each of them.
+  I5: 1_200_000,
   // Time in which one healthy provider can serve everything that waits for it.
   S12: 600_000,
 };
@@ -50,6 +53,13 @@ export function* unfinished(world: World): Generator<UnfinishedWork> {
   yield* pools(world);
   yield* locks(world);
   yield* slots(world);
+  yield* tests(world);
+}
+
+/** Images 5: launch tests continue. */
+function* tests({ checker }: World): Generator<UnfinishedWork> {
+  for (const path of waitingUploads(checker.observed.uploads))
+    yield { rule: 'I5', subject: path, what: `upload ${path} still waits for its launch test` };
 }
 
 /** With a permanently defective driver, yields only unfinished objects that are unrelated to it. */

@@ -31,6 +31,10 @@ export interface CheckerView {
   unusableSince(host: string): number | undefined;
   /** Returns true if the launcher of this name has the node's machine in all configurations that it may act upon. */
   hasMachine(launcher: string | undefined, node: JsonObject): boolean;
+  /** Returns the time of the last fault that affected the launcher, milliseconds since the start. */
+  disturbedAt(launcher: string): number;
+  /** Returns true if no node of the build ever accepts logins. */
+  hasNoLogin(build: string): boolean;
   /** True in a run whose clouds only refuse creations: no node is faulty. */
   readonly onlyRefusals: boolean;
   /** The current record; undefined if it does not exist or is not a JSON object. */
@@ -53,9 +57,11 @@ export interface Rule {
   committed?(commit: Commit): string | undefined;
   /** Called before the launcher of this name writes a transaction. */
   writing?(ops: readonly TransactionOp[], launcher: string): string | undefined;
-  creating?(spec: InstanceSpec): string | undefined;
+  creating?(spec: InstanceSpec, launcher: string): string | undefined;
   created?(spec: InstanceSpec): string | undefined;
   deleting?(instance: CloudInstance): string | undefined;
+  /** Called before a builder deletes an image in the cloud. */
+  deletingImage?(image: string): string | undefined;
   /** Called when a launcher has received a complete listing of a provider's instances. */
   listed?(listing: SeenListing): void;
   /** Discards all knowledge after an older state of ZooKeeper was restored. */
