@@ -13,7 +13,7 @@ RUN npm install --global "$(node -p 'require("./package.json").packageManager')"
   && pnpm install --frozen-lockfile \
   && pnpm exec turbo run build --filter='./packages/*' --output-logs=errors-only
 RUN mkdir /packages \
-  && for package in pyyaml zookeeper core store requestor config daemon status launcher builder gateway bridge-github cli \
+  && for package in pyyaml zookeeper core store requestor config daemon status launcher plan builder gateway bridge-github cli \
     $(cd packages && ls --directory driver-* | grep --invert-match driver-kit); do \
     (cd "packages/$package" && pnpm pack --pack-destination /packages) || exit 1; \
   done

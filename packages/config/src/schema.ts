@@ -7,6 +7,8 @@ import {
   imageTestProperties,
   type JsonObject,
 } from '@nodepool/core';
+import { readySchema } from './ready/schema.js';
+import { fairSharesSchema } from './fair-shares.js';
 import { PATH_NAME_PATTERN } from './schema-words.js';
 import { DEFAULT_MAX_IDLE_SECONDS, DEFAULT_MAX_WAIT_MS } from './types.js';
 
@@ -203,6 +205,7 @@ const label = mapping(
       default: 0,
       description: 'Number of nodes to keep ready. -1 disables the label.',
     },
+    ready: readySchema,
     'max-ready-age': {
       type: ['number', 'null'],
       default: 0,
@@ -227,7 +230,7 @@ const label = mapping(
       default: DEFAULT_MAX_IDLE_SECONDS,
       compatible: false,
       description:
-        'Time after which a ready node that no request needs is deleted, in seconds, if the label has `min-ready` nodes without it. 0: never, as in the Python Nodepool.',
+        'Time after which a ready node that no request needs is deleted, in seconds, if the label has enough ready nodes without it. 0: never, as in the Python Nodepool.',
     },
     'max-wait': {
       ...optionalSeconds,
@@ -333,6 +336,7 @@ export const configSchema: JsonSchema = {
       diskimages: listOf(diskImage, 'Disk images that the builder builds.'),
       providers: listOf(provider, 'Clouds that provide nodes.'),
       'tenant-resource-limits': listOf(tenantLimits, 'Limits per tenant.'),
+      'fair-shares': fairSharesSchema,
       drivers: { ...listOf(driverAlias, 'Short names for driver packages.'), compatible: false },
     },
     [],

@@ -65,7 +65,8 @@ function image(more: Partial<ImageStatus>): ImageStatus {
 }
 
 const label = (more: Partial<LabelStatus>): LabelStatus => ({
-  ...{ name: 'small', ready: 0, building: 0, inUse: 0, total: 0, waiting: 0, oldest: null, minReady: 0 },
+  ...{ name: 'small', ready: 0, building: 0, inUse: 0, total: 0, waiting: 0, oldest: null },
+  ...{ readyTarget: 0, readyReason: null },
   ...{ maxAge: null, minRetention: null },
   ...{ toNode: { count: 0, p50: null, p95: null }, pools: [], reason: null },
   ...more,

@@ -43,6 +43,13 @@ export const MUTATIONS: readonly Mutation[] = [
     writes: reallocating(),
   },
   {
+    name: 'ignores the shares of tenants',
+    rule: 'F1',
+    firstSeed: 5,
+    fault: 'shares',
+    config: ({ shares: _, ...site }) => site,
+  },
+  {
     name: 'reorders the nodes of a request',
     rule: 'S2',
     writes: rewriting(REQUEST, (request) => {
@@ -280,6 +287,18 @@ export const MUTATIONS: readonly Mutation[] = [
     name: 'ignores min-ready',
     rule: 'L5',
     config: (site) => ({ ...site, minReady: {} }),
+  },
+  {
+    name: 'keeps more nodes ready than spare',
+    rule: 'L5',
+    fault: 'losses',
+    config: (site) => ({ ...site, spare: { other: 4 } }),
+  },
+  {
+    name: 'ignores spare',
+    rule: 'L5',
+    fault: 'losses',
+    config: (site) => ({ ...site, spare: {} }),
   },
   {
     name: 'registers machines without checking the registrations of other launchers',

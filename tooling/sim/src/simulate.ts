@@ -12,6 +12,7 @@ import {
   QUOTA,
   RACK,
   SITE_AT_QUOTA,
+  SITE_WITH_SHARES,
   SITE_WITH_IMAGES,
   SITE_WITH_SLOTS,
   SITE_WITH_SPARE,
@@ -71,6 +72,8 @@ const CHECK_INTERVAL_MS = 20_000;
 const RECHECK_INTERVAL_MS = 120_000;
 /** Time limit of a run (ms). A run that exceeds it is itself defective. */
 const RUN_LIMIT_MS = 7_200_000;
+/** Requests of runs with fair shares: more than the pool can serve while they are created. */
+const CONTENDING_REQUESTS = 80;
 /** The provider that does not use the defective driver. */
 const HEALTHY = 'beta';
 
@@ -83,11 +86,12 @@ const FAULTS_OF: Partial<Record<RunKind, readonly WeightedFault[]>> = {
 
 /** Runs one seed until its end or the first violation. */
 export async function simulate(options: RunOptions): Promise<RunResult> {
-  const { seed, fault = 'all', launchers = 3, requests = 30 } = options;
+  const { seed, fault = 'all', launchers = 3, requests = fault === 'shares' ? CONTENDING_REQUESTS : 30 } = options;
   const onlyRefusals = fault === 'refusals';
   const quota = fault === 'quota' ? QUOTA : undefined;
   const world = new World({ ...options, onlyRefusals, quota, reusesIds: fault === 'ids' });
   const site = siteFor(fault);
+  world.shares = site.shares;
   const busyMs = fault === 'images' ? IMAGES_MS : onlyRefusals || fault === 'losses' ? LONG_MS : BUSY_MS;
   const random = world.random();
   for (let index = 1; index <= launchers; index += 1) {
@@ -139,6 +143,7 @@ function siteFor(fault: RunOptions['fault']): Site {
   if (fault === 'quota') return SITE_AT_QUOTA;
   if (fault === 'losses') return SITE_WITH_SUPPLY;
   if (fault === 'slots') return SITE_WITH_SLOTS;
+  if (fault === 'shares') return SITE_WITH_SHARES;
   if (fault === 'images') return SITE_WITH_IMAGES;
   return fault === 'refusals' ? SITE_WITH_SPARE : WHOLE_SITE;
 }

@@ -1,7 +1,7 @@
 /** The simulated site: providers, pools, labels and limits, and the launcher configurations for them. */
 
 import type { DiskImageConfig, Driver, JsonObject, RandomSource } from '@nodepool/core';
-import type { NodepoolConfig } from '@nodepool/config';
+import type { FairShares, NodepoolConfig, ReadySettings } from '@nodepool/config';
 import { exampleDriver, type ExampleCloud } from '@nodepool/driver-example';
 import { driver as metastaticDriver } from '@nodepool/driver-metastatic';
 import { staticDriver } from '@nodepool/driver-static';
@@ -38,13 +38,20 @@ export interface Site {
   readonly providers: readonly SiteProvider[];
   /** `min-ready` by label. */
   readonly minReady: Readonly<Record<string, number>>;
+  /** By label: so many more ready nodes than nodes in use, at most `MAX_READY`. */
+  readonly spare?: Readonly<Record<string, number>>;
   /** Instance limits by tenant. */
   readonly tenants: Readonly<Record<string, number>>;
+  /** Weights of tenants. Default: only priorities count. */
+  readonly shares?: Readonly<Record<string, number>>;
   /** The disk image that all labels of cloud providers use. Default: an image of the cloud. */
   readonly diskImage?: DiskImageConfig;
   /** The tests of uploads of the disk image. Default: `IMAGE_TESTS`. */
   readonly imageTests?: JsonObject;
 }
+
+/** `ready.max` of the labels with spare nodes. */
+const MAX_READY = 6;
 
 export const LABELS = ['small', 'large', 'other'] as const;
 /** New name of the label `other` after a rename. */
@@ -126,10 +133,11 @@ export const SITE_WITH_SPARE: Site = {
   tenants: {},
 };
 
-/** A provider that keeps several nodes ready. */
+/** A provider that keeps several nodes ready, of one label more while more are in use. */
 export const SITE_WITH_SUPPLY: Site = {
   providers: [{ name: 'alpha', pools: [{ name: 'main', labels: LABELS, maxServers: 200 }] }],
   minReady: { small: 4, large: 2 },
+  spare: { other: 1 },
   tenants: {},
 };
 
@@ -151,6 +159,16 @@ export const SITE_WITH_SLOTS: Site = {
   tenants: {},
 };
 
+/** A pool that is too small for two tenants. */
+export const SITE_WITH_SHARES: Site = {
+  providers: [{ name: 'alpha', pools: [{ name: 'main', labels: LABELS, maxServers: 6 }] }],
+  minReady: {},
+  tenants: {},
+  shares: { tenant: 1, bounded: 1 },
+};
+
+/** Half-life of past use (ms), short compared with a run. */
+const HALF_LIFE_MS = 30_000;
 /** The disk image of the site with images, which must pass all tests. */
 export const DISK_IMAGE: DiskImageConfig = {
   name: 'debian',
@@ -187,6 +205,13 @@ export const SITE_WITH_IMAGES: Site = {
 
 /** The cloud's instance limit at the site at its quota. */
 export const QUOTA = 6;
+
+/** Returns the number of ready nodes that a label should have. */
+export function wantedReady({ minReady, spare = {} }: Site, label: string, inUse: number): number {
+  const { [label]: nodes } = spare;
+  const wanted = Math.max(minReady[label] ?? 0, nodes === undefined ? 0 : inUse + nodes);
+  return nodes === undefined ? wanted : Math.min(wanted, MAX_READY);
+}
 
 /** Returns a possible next configuration: removed providers, changed limits, a renamed label. */
 export function changedSite(random: RandomSource): Site {
@@ -264,7 +289,10 @@ export function nodepoolConfig(
     labels: new Map(
       labels.map((name) => [
         name,
-        { name, minReady: site.minReady[name] ?? 0, maxReadyAgeMs: Infinity, maxWaitMs: MAX_WAIT_MS },
+        {
+          ...{ name, minReady: site.minReady[name] ?? 0, ready: readyOf(site, name) },
+          ...{ maxReadyAgeMs: Infinity, maxWaitMs: MAX_WAIT_MS },
+        },
       ]),
     ),
     maxHoldAgeMs: Infinity,
@@ -272,9 +300,21 @@ export function nodepoolConfig(
     providers: new Map(configs.map((config) => [config.name, config])),
     brokenProviders: new Map(),
     tenantLimits: new Map(Object.entries(site.tenants).map(([tenant, instances]) => [tenant, { instances }])),
+    fairShares: site.shares === undefined ? undefined : fairShares(site.shares),
     drivers: new Map(),
     loadedDrivers: drivers,
   };
+}
+
+function readyOf({ spare = {} }: Site, label: string): ReadySettings | undefined {
+  const { [label]: nodes } = spare;
+  if (nodes === undefined) return undefined;
+  return { min: 0, max: MAX_READY, spare: { nodes }, schedule: [], forecast: undefined };
+}
+
+function fairShares(shares: Readonly<Record<string, number>>): FairShares {
+  const tenants = Object.entries(shares).map(([tenant, share]) => [tenant, { share, projects: new Map() }] as const);
+  return { halfLifeMs: HALF_LIFE_MS, defaultShare: 1, tenants: new Map(tenants) };
 }
 
 function section(

@@ -26,7 +26,7 @@ import type { Mutation } from './mutation.js';
 import { SimulatedProcess } from '@nodepool/simulated-process';
 import { LibraryRequestor } from './library-requestor.js';
 import { SimulatedRequestor, withdrawForgotten } from './requestor.js';
-import { LABELS, SITE_WITH_IMAGES, type Site } from './site.js';
+import { LABELS, SITE_WITH_IMAGES, wantedReady, type Site } from './site.js';
 
 export interface WorldOptions extends CheckerOptions {
   readonly seed: number;
@@ -121,6 +121,8 @@ export class World {
    * operators.
    */
   needsOperators = false;
+  /** Weights of the tenants in a run with fair shares. */
+  shares: Site['shares'];
   private readonly seeds: RandomSource;
   private readonly mutation: Mutation | undefined;
 
@@ -145,7 +147,9 @@ export class World {
       maxServers: (provider: string, pool: string) => this.maxServers(provider, pool),
       providerInstances: () => quota,
       tenantInstances: (tenant: string) => greatest(this.sites().map(({ tenants }) => tenants[tenant])),
-      minReady: (label: string) => Math.max(0, ...this.sites().map(({ minReady }) => minReady[label] ?? 0)),
+      wantedReady: (label: string, inUse: number) =>
+        Math.max(0, ...this.sites().map((site) => wantedReady(site, label, inUse))),
+      shares: () => this.shares,
       configuredAt: () => Math.max(0, ...this.launchers.map(({ configuredAt }) => configuredAt)),
       keepsProvider: (launcher: string, provider: string) =>
         this.launchers.some((each) => each.name === launcher && each.keepsProvider(provider)),

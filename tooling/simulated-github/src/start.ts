@@ -4,7 +4,15 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Timer } from '@nodepool/core';
-import { CallLog, CloudServer, CloudState, FaultPlan, InProcessServer, type Answer, type Route } from '@nodepool/simulated-cloud';
+import {
+  CallLog,
+  CloudServer,
+  CloudState,
+  FaultPlan,
+  InProcessServer,
+  type Answer,
+  type Route,
+} from '@nodepool/simulated-cloud';
 import type { SimulatedGithub, SimulatedGithubOptions } from './api.js';
 import { Access, APP_ID, CLIENT_ID, type Permission } from './access.js';
 import { startControl } from './control.js';

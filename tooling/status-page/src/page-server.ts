@@ -122,6 +122,7 @@ export class PageServer {
         activity: () => this.activity,
         timelines: this.recorder.timelines,
         queuePosition: () => undefined,
+        readyTarget: () => undefined,
       },
       status: {
         hostname: 'nl01.example.org',

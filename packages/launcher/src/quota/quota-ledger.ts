@@ -6,6 +6,7 @@
 
 import { Index, type Change, type NodeEntry, type Store } from '@nodepool/store';
 import { QuotaInformation, type Node, type NodeData, type NodeRequest, type Resources } from '@nodepool/core';
+import { ServiceOrder } from '../fairness/service-order.js';
 import { isCountedAs, roleOf, type CountedNode } from './counted-node.js';
 import { needIn, useOf, type Need } from './need.js';
 import { QuotaScope, type Demand, type ScopeKind, type Shortfall } from './quota-scope.js';
@@ -53,7 +54,10 @@ export class QuotaLedger {
   /** The scopes of each pool, which remain the same. */
   private readonly scopesOfPools = new WeakMap<PoolRef, readonly QuotaScope[]>();
 
-  constructor(private readonly store: Store) {
+  constructor(
+    private readonly store: Store,
+    readonly order: ServiceOrder = new ServiceOrder(),
+  ) {
     store.nodes.onChange(this.count);
     for (const after of store.nodes.all()) this.count({ id: after.id, after });
   }
@@ -311,7 +315,7 @@ export class QuotaLedger {
   }
 
   private newScope(kind: ScopeKind, key: string, name: string): QuotaScope {
-    const scope = new QuotaScope(kind, key, name);
+    const scope = new QuotaScope(kind, key, name, this.order);
     this.scopes.set(key, scope);
     return scope;
   }

@@ -76,7 +76,7 @@ describe('the status of a launcher at its limit', () => {
     expect(overview.reasons).toMatchObject([{ phase: 'limit', pool: 'demo/main', count: 3, labels: ['small'] }]);
     expect(overview.labels).toMatchObject([
       { name: 'large', waiting: 0 },
-      { name: 'small', waiting: 3, inUse: 1, total: 1, minReady: 3, toNode: { count: 1 }, pools: ['demo/main'] },
+      { name: 'small', waiting: 3, inUse: 1, total: 1, readyTarget: 0, toNode: { count: 1 }, pools: ['demo/main'] },
     ]);
     expect(overview.providers).toMatchObject([{ name: 'demo', state: 'serving', pools: [{ waiting: 3 }] }]);
     expect(overview.nodes).toMatchObject({ total: 1, groups: { 'in use': 1 } });

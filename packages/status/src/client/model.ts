@@ -49,6 +49,28 @@ export interface OverviewDocument {
   readonly providers: readonly ProviderStatus[];
   readonly labels: readonly LabelStatus[];
   readonly failures: readonly FailureStatus[];
+  /** Null if no price is configured. */
+  readonly costs: CostStatus | null;
+}
+
+/** The greatest costs, by label and provider, and by tenant and project. */
+export interface CostStatus {
+  readonly labels: readonly CostRow[];
+  readonly owners: readonly CostRow[];
+}
+
+export interface CostRow {
+  /** Label or tenant. */
+  readonly name: string;
+  /** Provider or project. */
+  readonly of: string;
+  readonly currency: string;
+  /** Present cost per hour of nodes in use, of idle ones, and of launches and deletions. */
+  readonly inUse: number;
+  readonly idle: number;
+  readonly overhead: number;
+  /** Cost of the last day. */
+  readonly day: number;
 }
 
 export interface LabelsDocument {

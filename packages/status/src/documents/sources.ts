@@ -27,7 +27,15 @@ export interface StatusSources {
   /** The history of the last day, with the failures and the changes of providers, and the numbers of nodes. */
   readonly recorder: Pick<
     Recorder,
-    'timelines' | 'history' | 'failures' | 'providerEvents' | 'persisted' | 'zooKeeper' | 'nodes'
+    | 'timelines'
+    | 'history'
+    | 'failures'
+    | 'providerEvents'
+    | 'persisted'
+    | 'zooKeeper'
+    | 'nodes'
+    | 'costs'
+    | 'exportJournal'
   >;
   /** Returns what limits leave for further nodes. */
   readonly capacity: () => Capacity;

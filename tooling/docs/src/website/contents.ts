@@ -40,6 +40,8 @@ const CHAPTERS: readonly Chapter[] = [
       'operating.md',
       'limits-and-waiting.md',
       'capacity.md',
+      'planning.md',
+      'ready-nodes.md',
       'builder.md',
       'images.md',
       'status-page.md',

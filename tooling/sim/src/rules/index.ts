@@ -16,6 +16,7 @@ import { fulfilledNodesExist } from './lost-instances.js';
 import { oneNodePerSlot, usableMachinesOnly, usedMachinesStay } from './machines.js';
 import { prioritiesAreKept } from './order.js';
 import type { Rule, CheckerView } from './rule.js';
+import { sharesAreKept } from './shares.js';
 import { backingNodesArePacked, oneNodePerBackingSlot, usedBackingNodesStay } from './slots.js';
 import { noExcessReadyNodes } from './supply.js';
 import { nothingIsDeletedInDoubt } from './suspensions.js';
@@ -47,6 +48,7 @@ export const RULES_OF_STEPS: readonly ((view: CheckerView) => Rule)[] = [
   oneNodePerBackingSlot,
   usedBackingNodesStay,
   backingNodesArePacked,
+  sharesAreKept,
   testedImagesOnly,
   rejectedImagesServeNobody,
   currentImageStays,
@@ -59,6 +61,7 @@ export const RULES: readonly string[] = [
   ...['L1', 'L2', 'L3', 'L4', 'L5', 'L6'],
   ...['C1', 'C2'],
   'O1',
+  'F1',
   ...['M1', 'M2', 'M3', 'M4'],
   ...['B1', 'B2', 'B3', 'B4'],
   ...['I1', 'I2', 'I3', 'I4', 'I5'],

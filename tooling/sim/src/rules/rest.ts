@@ -1,12 +1,12 @@
 /** Rules for the end of a run, after all faults: liveness 1 to 6, and the delays of safety 12. */
 
-import { MAX_WAIT_MS, META } from '../site.js';
+import { MAX_WAIT_MS, META, wantedReady } from '../site.js';
 import type { World } from '../world.js';
 import { waitingUploads } from './images.js';
 import { isForeign } from './instances.js';
 import { isOfMachine, slotOf } from './machines.js';
 import { BACKING_OWNER, hasSlotInUse } from './slots.js';
-import { isAvailable } from './supply.js';
+import { inUse, isAvailable } from './supply.js';
 import { textOf } from './values.js';
 
 /** An object that has not reached its final state. */
@@ -189,7 +189,7 @@ function* slots({ checker, launchers }: World): Generator<UnfinishedWork> {
   }
 }
 
-/** `min-ready` nodes are ready if there is capacity. */
+/** As many nodes are ready as `min-ready` and `spare` ask for, if there is capacity. */
 function* supply({ checker, launchers }: World): Generator<UnfinishedWork> {
   const sites = launchers.filter(({ alive }) => alive).map(({ site }) => site);
   const records = [...checker.observed.nodes.values()];
@@ -202,8 +202,8 @@ function* supply({ checker, launchers }: World): Generator<UnfinishedWork> {
         }),
       ),
     );
-  for (const label of new Set(sites.flatMap(({ minReady }) => Object.keys(minReady)))) {
-    const wanted = Math.max(...sites.map(({ minReady }) => minReady[label] ?? 0));
+  for (const label of new Set(sites.flatMap(({ minReady, spare }) => Object.keys({ ...minReady, ...spare })))) {
+    const wanted = Math.max(...sites.map((site) => wantedReady(site, label, inUse(checker, label))));
     const ready = records.filter((node) => isAvailable(node, label)).length;
     if (ready < wanted && hasRoom(label))
       yield { rule: 'L5', subject: `label ${label}`, what: `${ready} nodes of ${label} are ready, of ${wanted}` };

@@ -19,10 +19,12 @@ export interface CheckerView {
   providerInstances(provider: string): number | undefined;
   /** Highest instance limit of a tenant in any running launcher's configuration; undefined if unlimited. */
   tenantInstances(tenant: string): number | undefined;
+  /** Weights of tenants if a running launcher's configuration has fair shares. */
+  shares(): Readonly<Record<string, number>> | undefined;
   /** All labels of the site. */
   readonly labels: readonly string[];
-  /** Highest `min-ready` of a label in any running launcher's configuration. */
-  minReady(label: string): number;
+  /** Most ready nodes of a label that any running launcher's configuration asks for, by the nodes in use. */
+  wantedReady(label: string, inUse: number): number;
   /** Time when a launcher was last configured, milliseconds since the start. */
   configuredAt(): number;
   /** Returns true if the launcher of this name keeps a provider in all configurations that it may still act upon. */
