@@ -177,7 +177,7 @@ export interface TestCloud {
   readonly imageContent?: Buffer;
 
   /**
-   * The first configuration of a driver that has a `siteGuide`: its settings, and what the cloud's lists do not contain.
+   * The first configuration of a driver that has a `siteGuide`: its settings, and choices that the cloud does not list.
    */
   readonly site?: {
     readonly settings: Readonly<Record<string, string>>;

@@ -2,7 +2,7 @@
 
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { ExternalId, JsonObject } from '@nodepool/core';
+import { stringAt, type ExternalId, type JsonObject } from '@nodepool/core';
 import {
   abilitiesExcept,
   type CloudResource,
@@ -199,7 +199,7 @@ export function simulated(flavour: Flavour): DriverFixture {
         time,
         section: section(flavour),
         site: {
-          settings: { context: String(section(flavour)['context']), project: POOL },
+          settings: { context: stringAt(section(flavour), 'context') ?? '', project: POOL },
           chosen: { image: 'docker.io/library/debian:12' },
         },
         makeDriver: () => kubernetesDriver(flavour, environment),

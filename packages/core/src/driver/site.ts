@@ -77,7 +77,9 @@ export function machineTypeList(
       a.ram - b.ram ||
       a.name.localeCompare(b.name),
   );
-  return siteList(sorted.map(({ name, cores, ram }) => ({ name, note: `${cores} ${cores === 1 ? 'core' : 'cores'}, ${ram} MiB` })));
+  return siteList(
+    sorted.map(({ name, cores, ram }) => ({ name, note: `${cores} ${cores === 1 ? 'core' : 'cores'}, ${ram} MiB` })),
+  );
 }
 
 /** Returns a list without duplicates; it is `partial` if the cloud has more entries than a list may have. */
