@@ -3,7 +3,7 @@
 import { createRequire } from 'node:module';
 import { packageVersion } from '@nodepool/core/package-version';
 import type * as Store from '@nodepool/store';
-import { Argument, Command, CommanderError, Option } from 'commander';
+import { Argument, Command, CommanderError, InvalidArgumentError, Option } from 'commander';
 import { ExitCode, CommandError, type Output } from './command-context.js';
 import type * as ConfigValidate from './commands/config-validate.js';
 import type * as Completion from './commands/completion.js';
@@ -12,6 +12,7 @@ import type * as Describe from './commands/describe.js';
 import type * as Explain from './commands/explain.js';
 import type * as ExplainJob from './commands/explain-job.js';
 import type * as Hold from './commands/hold.js';
+import type * as Init from './commands/init.js';
 import type * as Wait from './commands/wait.js';
 import { COLOR_CHOICES, displayOf, type ColorChoice } from './display.js';
 import type { DescribedKind } from './describe/description.js';
@@ -95,6 +96,7 @@ function makeProgram(io: ProcessIo, outcome: Outcome): Command {
   addLeaseCommand(program, io, outcome);
   addWait(program, onStore);
   addExplain(program, io, onStore);
+  addInit(program, io);
   addConfigCommands(program, io);
   addPlanCommands(program, io, onStore);
   addDoctor(program, io);
@@ -194,6 +196,44 @@ function addExplain(program: Command, io: ProcessIo, onStore: OnStore): void {
       ),
     );
   example(describe, 'nodepool describe node 0000000042');
+}
+
+function addInit(program: Command, io: ProcessIo): void {
+  const init = program
+    .command('init')
+    .description('write a first configuration, with the images, machine types and networks that the cloud has')
+    .option('--driver <name>', 'driver of the cloud')
+    .option(
+      '--set <key=value>',
+      "key of the provider's section, e.g. cloud=acme or region-name=us-east-1; can be repeated",
+      keyValue,
+    )
+    .option('--name <name>', 'name of the provider (default: that of the driver)')
+    .option('--label <name>', 'name of the label (default: "default")')
+    .option('--image <name>', 'image of the nodes')
+    .option('--machine-type <name>', 'machine type of the nodes')
+    .option('--network <name>', 'network or subnet of the nodes')
+    .option('--zone <name>', 'availability zone of the nodes')
+    .option('--username <name>', 'user name for logins (default: by the name of the image)')
+    .option('--max-servers <count>', 'maximum number of nodes (default: 2)', count)
+    .option('--zookeeper <address>', 'HOST or HOST:PORT of a ZooKeeper server (default: 127.0.0.1:2181)')
+    .option('--force', 'replace an existing file', false)
+    .action((options: Init.InitOptions) =>
+      (load('./commands/init.js') as typeof Init).init(program.opts<CommonOptions>(), io, options),
+    );
+  example(init, 'nodepool -c nodepool.yaml init --driver openstack --set cloud=acme');
+}
+
+/** Adds KEY=VALUE to the values so far. */
+function keyValue(text: string, before: Readonly<Record<string, string>> = {}): Record<string, string> {
+  const at = text.indexOf('=');
+  if (at <= 0) throw new InvalidArgumentError('expected KEY=VALUE');
+  return { ...before, [text.slice(0, at)]: text.slice(at + 1) };
+}
+
+function count(text: string): number {
+  if (!/^[1-9]\d{0,5}$/.test(text)) throw new InvalidArgumentError('expected a number, 1 or greater');
+  return Number(text);
 }
 
 interface ValidateOptions extends ConfigValidate.ReportOptions {

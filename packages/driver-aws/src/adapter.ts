@@ -13,6 +13,7 @@ import {
   type ProviderContext,
   type Resource,
   type Resources,
+  type SiteDescription,
   type StateMachine,
 } from '@nodepool/core';
 import { Connection } from './client/connection.js';
@@ -28,6 +29,7 @@ import { hostResource, isKnownFamily, resourcesOf, volumeResources } from './quo
 import { QuotaLimits } from './quota-limits.js';
 import { deleteResource, listResources } from './resources.js';
 import { ProviderSession } from './session.js';
+import { describeSite } from './site.js';
 
 /** Deadline of calls that several machines share (ms). */
 const SHARED_CALL_TIMEOUT_MS = 120_000;
@@ -150,6 +152,10 @@ export class AwsAdapter implements Adapter<AwsLabel> {
   async getConsoleLog(externalId: ExternalId, _label: AwsLabel, call: Call): Promise<string | undefined> {
     if (typeof externalId !== 'string') return undefined;
     return (await this.session.ec2.consoleOutput(externalId, call)).slice(-CONSOLE_CHARACTERS);
+  }
+
+  describeSite(call: Call): Promise<SiteDescription> {
+    return describeSite(this.session.ec2, call);
   }
 
   /**

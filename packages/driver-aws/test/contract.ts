@@ -275,6 +275,10 @@ export const simulated: DriverFixture = {
     return {
       time,
       section: used(open),
+      site: {
+        settings: { 'region-name': REGION, 'key-name': KEY_NAME },
+        keys: { rate: 0, 'endpoint-url': cloud.url },
+      },
       makeDriver: () => awsDriver(open.env),
       makeAdapter: (config) => new AwsAdapter(config as AwsProvider, open.env),
       resources: () => resourcesOf(cloud),

@@ -12,6 +12,7 @@ import {
   type QuotaInformation,
   type Readiness,
   type Resource,
+  type SiteDescription,
   type StateMachine,
 } from '@nodepool/core';
 import { readAuth } from './auth.js';
@@ -26,6 +27,7 @@ import { instanceOf } from './instance.js';
 import { quotaLimits, quotaOfLabel } from './quota.js';
 import { deleteResource, listTagged } from './resources.js';
 import { ProviderSession } from './provider-session.js';
+import { describeSite } from './site.js';
 
 /** Deadline of reads that several machines share (ms). */
 const SHARED_CALL_TIMEOUT_MS = 120_000;
@@ -52,14 +54,16 @@ export class AzureAdapter implements Adapter<AzureLabel> {
 
   /**
    * Logs in, creates the resource group if it is missing, and reads the resources that labels refer to, so that wrong
-   * names are reported at startup.
+   * names are reported at startup. A provider without labels and disk images has nothing to create in the group.
    */
   async start(context: ProviderContext): Promise<void> {
     this.started?.session.client.arm.stop();
     const session = this.createSession(context);
     this.started = { context, session };
-    await session.client.ensureResourceGroup(this.config.resourceGroupLocation, session.makeCall());
     const labels = [...this.config.pools.values()].flatMap((pool) => [...pool.labels.values()]);
+    if (labels.length > 0 || this.config.diskImages.size > 0) {
+      await session.client.ensureResourceGroup(this.config.resourceGroupLocation, session.makeCall());
+    }
     await Promise.all(labels.map((label) => session.lookups.refresh(label, Infinity)));
   }
 
@@ -111,6 +115,10 @@ export class AzureAdapter implements Adapter<AzureLabel> {
       );
     }
     return readiness;
+  }
+
+  describeSite(call: Call): Promise<SiteDescription> {
+    return describeSite(this.session, call);
   }
 
   private get running(): Started {

@@ -20,6 +20,8 @@ export interface VmSize {
   readonly ram: number;
   /** Reason why the subscription cannot use the size here; undefined if it can. */
   readonly refused: string | undefined;
+  /** True if the size is known to boot common images: processors of Intel or AMD, and VM generation 2. */
+  readonly common: boolean;
 }
 
 export class Lookups {
@@ -117,6 +119,8 @@ function sizesIn(skus: readonly ResourceSku[], location: string): ReadonlyMap<st
     if (sku.locations !== undefined && !sku.locations.some((here) => sameLocation(here, location))) continue;
     const amount = (capability: string): number =>
       Number(capabilities.find((one) => one.name === capability)?.value ?? 0);
+    const text = (capability: string): string | undefined =>
+      capabilities.find(({ name: of }) => of === capability)?.value;
     const refused = restrictions.find(({ type }) => type === 'Location');
     sizes.set(name.toLowerCase(), {
       name,
@@ -124,6 +128,7 @@ function sizesIn(skus: readonly ResourceSku[], location: string): ReadonlyMap<st
       cores: amount('vCPUs'),
       ram: Math.round(amount('MemoryGB') * 1024),
       refused: refused?.reasonCode ?? (refused === undefined ? undefined : 'restricted'),
+      common: (text('CpuArchitectureType') ?? 'x64') === 'x64' && /V2/.test(text('HyperVGenerations') ?? ''),
     });
   }
   return sizes;

@@ -198,6 +198,13 @@ export const simulated: DriverFixture = {
     return {
       time,
       section: used,
+      site: {
+        settings: {
+          ...{ location: 'centralus', 'resource-group': 'nodepool' },
+          'zuul-public-key': 'ssh-ed25519 AAAAC3Nz zuul',
+        },
+        keys: { rate: 0 },
+      },
       makeDriver: () => azureDriver(env),
       makeAdapter: (config) => new AzureAdapter(config as AzureProvider),
       resources: () => resourcesOf(cloud),

@@ -16,6 +16,7 @@ import {
   type QuotaInformation,
   type Readiness,
   type Resource,
+  type SiteDescription,
   type StateMachine,
   type DriverError,
 } from '@nodepool/core';
@@ -32,6 +33,7 @@ import { DeleteMachine } from './delete-machine.js';
 import { ExampleImages, imageId } from './images.js';
 import { instanceOf } from './instance.js';
 import { limitOf, needOf, sizeOf } from './quota.js';
+import { describeSite } from './site.js';
 
 const START_TIMEOUT_MS = 30_000;
 
@@ -138,6 +140,11 @@ export class ExampleAdapter implements Adapter<ExampleLabel> {
 
   async getConsoleLog(externalId: ExternalId, _label: ExampleLabel, call: Call): Promise<string | undefined> {
     return typeof externalId === 'string' ? this.api.consoleOf(externalId, call) : undefined;
+  }
+
+  /** Resolves with the lists from which `nodepool init` lets the operator choose. */
+  describeSite(call: Call): Promise<SiteDescription> {
+    return describeSite(this.api, call);
   }
 
   private get api(): ExampleCloudApi {

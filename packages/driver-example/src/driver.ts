@@ -5,6 +5,7 @@ import { ExampleAdapter } from './adapter.js';
 import type { ExampleCloud } from './cloud/cloud.js';
 import { loadProvider, type ExampleLabel, type ExampleProvider } from './config.js';
 import { schema } from './schema.js';
+import { siteGuide } from './site.js';
 
 export interface ExampleDriverOptions {
   /** Cloud for every provider, overriding the configuration; for tests and simulations. */
@@ -16,6 +17,7 @@ export function exampleDriver({ cloud }: ExampleDriverOptions = {}): Driver {
   return stateMachineDriver<ExampleLabel, ExampleProvider>({
     name: 'example',
     schema,
+    siteGuide,
     getProviderConfig: loadProvider,
     getAdapter: (config) => new ExampleAdapter(config, cloud),
   });

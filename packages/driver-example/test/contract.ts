@@ -178,6 +178,7 @@ export const overHttp: DriverFixture = {
     return {
       ...rest,
       section: { ...used, endpoint: server.endpoint },
+      site: { settings: { endpoint: server.endpoint } },
       makeDriver: () => exampleDriver(),
       makeAdapter: (config) => new ExampleAdapter(config as ExampleProvider, undefined),
       async close() {
@@ -195,6 +196,7 @@ function openCloud(): { readonly cloud: FaultyCloud; readonly rest: TestCloud } 
   const rest: TestCloud = {
     time,
     section: used,
+    site: { settings: {} },
     makeDriver: () => exampleDriver({ cloud }),
     resources: () => resourcesOf(cloud),
     async addForeignInstances(count) {

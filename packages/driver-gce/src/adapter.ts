@@ -15,6 +15,7 @@ import {
   type QuotaInformation,
   type Resource,
   type SimpleTaskManagerAdapter,
+  type SiteDescription,
   type TaskManager,
 } from '@nodepool/core';
 import { Compute } from './client/compute.js';
@@ -38,6 +39,7 @@ import {
 import { MachineTypes } from './machine-types.js';
 import { hasPreemptibleQuota, limitsIn, needOf, type MachineSize } from './quota.js';
 import { deleteResource, listResources } from './resources.js';
+import { describeSite } from './site.js';
 import { DISK_GRAIN_BYTES } from './tar-gz.js';
 import { usedZones, ZoneLists, zonesIn } from './zone-lists.js';
 
@@ -195,6 +197,11 @@ export class GceAdapter implements SimpleTaskManagerAdapter<GceLabel> {
     const { zone, name } = placeOf(externalId, this.config.zone);
     const output = await this.running.compute.serialOutput(zone, name, call);
     return output.slice(-CONSOLE_CHARACTERS);
+  }
+
+  async describeSite(_tasks: TaskManager, call: Call): Promise<SiteDescription> {
+    const { compute } = this.running;
+    return describeSite(compute, zonesIn(await compute.region(this.config.region, call)), call);
   }
 
   /** Turns "not found" of a creation into a configuration error, but not for uploaded images, which may be deleted. */

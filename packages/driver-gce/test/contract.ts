@@ -2,7 +2,7 @@
 
 import { join } from 'node:path';
 import type { ExternalId, JsonObject } from '@nodepool/core';
-import { httpControls, type FaultRule, type SimulatedGce } from '@nodepool/simulated-gce';
+import { httpControls, PROJECT, type FaultRule, type SimulatedGce } from '@nodepool/simulated-gce';
 import {
   abilitiesExcept,
   type CloudResource,
@@ -149,6 +149,13 @@ export const simulated: DriverFixture = {
     return {
       time,
       section: sectionFor(cloud, used),
+      site: {
+        settings: {
+          ...{ project: PROJECT, region: 'us-central1', key: 'ssh-ed25519 AAAAC3Nz zuul' },
+          'credentials-file': cloud.credentialsFile,
+        },
+        keys: { rate: 0, 'api-endpoint': cloud.url, 'storage-endpoint': cloud.url },
+      },
       makeDriver: () => gceDriver(DISK_GRAIN_BYTES),
       resources: () => resourcesOf(cloud),
       addForeignInstances: (count) => addForeignInstances(cloud, count),

@@ -7,7 +7,7 @@ import { endAll } from './provider-harness.js';
 import { RuleContext } from './rule-context.js';
 
 /** Version of the contract. Its minor version changes with new rules, its major version with changed requirements. */
-export const CONTRACT_VERSION = '1.6';
+export const CONTRACT_VERSION = '1.7';
 
 export interface ContractCase {
   readonly rule: Rule;

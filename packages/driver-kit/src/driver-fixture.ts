@@ -1,6 +1,6 @@
 /** Input of the contract tests: the driver, a cloud to run it on, and the abilities of that cloud. */
 
-import type { Adapter, Driver, ExternalId, JsonObject, ProviderConfig } from '@nodepool/core';
+import type { Adapter, Driver, ExternalId, JsonObject, ProviderConfig, SiteChoice } from '@nodepool/core';
 import type { SimulatedBackingNodes } from './simulated-backing.js';
 import type { SimulatedLogins } from './simulated-logins.js';
 import type { TestTime } from './time.js';
@@ -175,6 +175,16 @@ export interface TestCloud {
 
   /** File content that the cloud accepts as an image. Default: any bytes. */
   readonly imageContent?: Buffer;
+
+  /**
+   * The first configuration of a driver that has a `siteGuide`: its settings, and choices that the cloud does not list.
+   */
+  readonly site?: {
+    readonly settings: Readonly<Record<string, string>>;
+    readonly chosen?: Readonly<Partial<Record<SiteChoice, string>>>;
+    /** Further keys of the section, e.g. the address of the simulated cloud. */
+    readonly keys?: JsonObject;
+  };
 
   /** Logins of the machines of a driver that declares machines (`DriverFixture.supplies`). */
   readonly logins?: SimulatedLogins;

@@ -71,8 +71,12 @@ export class ProviderHarness {
 
   /** Creates a process without starting its provider. `change` replaces keys of the section. */
   make(change: JsonObject = {}): ProviderProcess {
+    return this.makeOf({ ...this.cloud.section, ...change });
+  }
+
+  /** Creates a process with another section. */
+  makeOf(section: JsonObject): ProviderProcess {
     const { cloud } = this;
-    const section = { ...cloud.section, ...change };
     const process = new ProviderProcess(
       cloud.makeDriver(),
       section,

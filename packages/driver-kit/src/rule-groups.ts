@@ -14,6 +14,7 @@ import { lookalikes } from './rules/lookalikes.js';
 import { outcomes } from './rules/outcomes.js';
 import { packages } from './rules/package.js';
 import { resumption } from './rules/resumption.js';
+import { site } from './rules/site.js';
 import { stopping } from './rules/stopping.js';
 import { supply } from './rules/supply.js';
 
@@ -35,5 +36,6 @@ export const RULE_GROUPS: readonly RuleGroup[] = [
   supply,
   backed,
   configuration,
+  site,
   packages,
 ];

@@ -4,6 +4,7 @@ import { KubernetesAdapter } from './adapter.js';
 import { clusterAccess, type Environment } from './client/kubeconfig.js';
 import { loadProvider, type KubernetesLabel, type KubernetesProvider } from './config.js';
 import { schemas, type Flavour } from './schema.js';
+import { siteGuideOf } from './site.js';
 
 /**
  * Returns a driver; launchers load `kubernetes`, `openshift` and `openshiftpods`, which have default options.
@@ -13,6 +14,7 @@ export function kubernetesDriver(flavour: Flavour, environment: Environment = ow
   return stateMachineDriver<KubernetesLabel, KubernetesProvider>({
     name: flavour,
     schema: schemas[flavour],
+    siteGuide: siteGuideOf(flavour),
     getProviderConfig: (section, context) => {
       const config = loadProvider(flavour, section, context);
       checkAccess(config, environment, context);

@@ -2,7 +2,7 @@
 
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { ExternalId, JsonObject } from '@nodepool/core';
+import { stringAt, type ExternalId, type JsonObject } from '@nodepool/core';
 import {
   abilitiesExcept,
   type CloudResource,
@@ -198,6 +198,10 @@ export function simulated(flavour: Flavour): DriverFixture {
       return {
         time,
         section: section(flavour),
+        site: {
+          settings: { context: stringAt(section(flavour), 'context') ?? '', project: POOL },
+          chosen: { image: 'docker.io/library/debian:12' },
+        },
         makeDriver: () => kubernetesDriver(flavour, environment),
         makeAdapter: (config) => new KubernetesAdapter(config as KubernetesProvider, environment),
         resources: () => resourcesOf(flavour, cluster),

@@ -13,6 +13,7 @@ import {
   type QuotaInformation,
   type Readiness,
   type Resource,
+  type SiteDescription,
   type StateMachine,
 } from '@nodepool/core';
 import type { Environment } from './client/cloud-files.js';
@@ -26,6 +27,7 @@ import { instanceOf } from './instance.js';
 import { quotaLimits, quotaOfLabel } from './quota.js';
 import { deleteResource, idOf, listTagged } from './resources.js';
 import { ProviderSession } from './provider-session.js';
+import { describeSite } from './site.js';
 
 /** Deadline of reads that several machines share (ms). */
 const SHARED_CALL_TIMEOUT_MS = 120_000;
@@ -131,6 +133,10 @@ export class OpenStackAdapter implements Adapter<OpenStackLabel> {
 
   async getConsoleLog(externalId: ExternalId, _label: OpenStackLabel, call: Call): Promise<string | undefined> {
     return this.session.client.compute.consoleOf(idOf(externalId), CONSOLE_LINES, call);
+  }
+
+  describeSite(call: Call): Promise<SiteDescription> {
+    return describeSite(this.session.client, call);
   }
 
   private get running(): Started {

@@ -5,6 +5,7 @@ import type { Environment } from './client/cloud-files.js';
 import { imageFormatOf } from './client/cloud.js';
 import { loadProvider, type OpenStackLabel, type OpenStackProvider } from './config.js';
 import { schema } from './schema.js';
+import { siteGuide } from './site.js';
 
 /**
  * Returns a driver; launchers load `driver`, which has default options. `environment` contains the directories and
@@ -14,6 +15,7 @@ export function openStackDriver(environment: Environment = ownEnvironment()): Dr
   return stateMachineDriver<OpenStackLabel, OpenStackProvider>({
     name: 'openstack',
     schema,
+    siteGuide,
     getProviderConfig: (section, context) =>
       loadProvider(section, context, (cloud, region, onUnknown) =>
         imageFormatOf(cloud, region, environment, onUnknown),

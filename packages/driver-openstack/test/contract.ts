@@ -148,6 +148,7 @@ export const simulated: DriverFixture = {
     return {
       time,
       section: used,
+      site: { settings: { cloud: 'real' }, keys: { rate: 0 } },
       makeDriver: () => openStackDriver(environment),
       makeAdapter: (config) => new OpenStackAdapter(config as OpenStackProvider, environment),
       resources: () => resourcesOf(cloud),

@@ -5,6 +5,7 @@ import { resolveName, type Resolve } from './addresses.js';
 import { loadProvider, type StaticProviderConfig } from './config.js';
 import { StaticProvider } from './provider.js';
 import { schema } from './schema.js';
+import { siteGuide } from './site.js';
 
 export interface StaticDriverOptions {
   /** Resolves host names. Default: the system's resolver. */
@@ -16,6 +17,7 @@ export function staticDriver({ resolve = resolveName }: StaticDriverOptions = {}
   return {
     name: 'static',
     schema,
+    siteGuide,
     getProviderConfig: loadProvider,
     getProvider: (config) => {
       if (isStatic(config)) return new StaticProvider(config, resolve);

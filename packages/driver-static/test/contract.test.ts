@@ -27,7 +27,14 @@ const fixture: DriverFixture = {
   open() {
     const time = simulatedTime();
     const logins = new SimulatedLogins(time.clock);
-    return { time, logins, section: rack, makeDriver: () => staticDriver({ resolve }), close: () => undefined };
+    return {
+      time,
+      logins,
+      section: rack,
+      site: { settings: { hosts: '127.0.0.1' } },
+      makeDriver: () => staticDriver({ resolve }),
+      close: () => undefined,
+    };
   },
 };
 

@@ -69,7 +69,7 @@ describe('a page', () => {
 });
 
 describe('the page layout', () => {
-  const page = renderPage('docs/a.md', '# A `<b>` & more\n\n## One\n\n## Two\n');
+  const page = renderPage('docs/a.md', '# A `<b>` & more\n\n## One\n\nA limit is a `limit` of 5.\n\n## Two\n');
   const other = renderPage('docs/drivers/c.md', '# C\n');
   const pages = new Map([page, other].map((each) => [each.file, each]));
   const chapters = [{ title: 'All', files: [page.file, other.file] }];
@@ -79,10 +79,11 @@ describe('the page layout', () => {
     expect(html).toContain('<title>A &lt;b&gt; &amp; more · Nodepool</title>');
     expect(html).toContain('<a class="after" href="drivers/c.html">C</a>');
     expect(html).toContain('<li class="level-2"><a href="#two">Two</a></li>');
+    expect(html).toContain('<select id="versions"');
   });
 
-  it('has a search index with every heading', () => {
-    expect(searchIndex(pages.values())).toContain('["One","A <b> & more","a.html","one"]');
+  it('has a search index with every heading and the different words of its section', () => {
+    expect(searchIndex(pages.values())).toContain('["One","A <b> & more","a.html","one","limit"]');
   });
 
   it('lists drivers without entries, and other new pages last', () => {

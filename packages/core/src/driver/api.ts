@@ -18,6 +18,7 @@ import type { JsonSchema } from './json-schema.js';
 import type { LoginScan, NodeSupply } from './node-supply.js';
 import type { Connection, ProviderConfig, ProviderConfigContext } from './provider-config.js';
 import type { QuotaInformation } from './quota.js';
+import type { SiteDescription, SiteGuide } from './site.js';
 
 /**
  * Version of this API. A driver declares the version that it implements in its package.json:
@@ -38,6 +39,8 @@ export interface Driver {
    * Creates the configuration of a provider from its section, which has passed `schema`. Reports problems to `context`.
    */
   getProviderConfig(section: JsonObject, context: ProviderConfigContext): ProviderConfig;
+  /** Lets `nodepool init` write a first section. Absent: sections are written by hand. */
+  readonly siteGuide?: SiteGuide | undefined;
   /** Creates a provider. Opens no connections; `Provider.start` does that. */
   getProvider(config: ProviderConfig): Provider;
 }
@@ -152,6 +155,12 @@ export interface Provider extends ProviderNotifications {
     label: { readonly pool: string; readonly label: string },
     call: Call,
   ): Promise<string | undefined>;
+
+  /**
+   * Resolves with the lists of the cloud that a first configuration chooses from (`Driver.siteGuide`). Each has at most
+   * a few hundred entries. Absent: the cloud has no lists.
+   */
+  describeSite?(call: Call): Promise<SiteDescription>;
 
   /** Returns the work in progress, for the stack dump. */
   inspect?(): readonly WorkInProgress[];

@@ -11,6 +11,7 @@ import type { JsonSchema } from './json-schema.js';
 import type { ImageManager } from './images.js';
 import type { LabelConfig, PoolConfig, ProviderConfig, ProviderConfigContext } from './provider-config.js';
 import type { QuotaInformation } from './quota.js';
+import type { SiteDescription, SiteGuide } from './site.js';
 import type { CreateRequest } from './state-machine-api.js';
 import type { TaskManager } from './task-manager.js';
 
@@ -19,6 +20,7 @@ export interface SimpleTaskManagerDriver<L extends LabelConfig, P extends Provid
   readonly name: string;
   readonly schema: JsonSchema;
   getProviderConfig(section: JsonObject, context: ProviderConfigContext): P;
+  readonly siteGuide?: SiteGuide;
   getAdapter(config: P): SimpleTaskManagerAdapter<L>;
 }
 
@@ -57,4 +59,6 @@ export interface SimpleTaskManagerAdapter<L extends LabelConfig = LabelConfig> {
   getQuotaForLabel?(tasks: TaskManager, label: L, call: Call, machineType?: string): Promise<QuotaInformation>;
   getAvailabilityZones?(tasks: TaskManager, pool: PoolConfig<L>, call: Call): Promise<readonly string[]>;
   getConsoleLog?(tasks: TaskManager, externalId: ExternalId, label: L, call: Call): Promise<string | undefined>;
+  /** See `Provider.describeSite`. */
+  describeSite?(tasks: TaskManager, call: Call): Promise<SiteDescription>;
 }

@@ -13,12 +13,14 @@ import type { JsonSchema } from './json-schema.js';
 import type { ImageManager } from './images.js';
 import type { LabelConfig, PoolConfig, ProviderConfig, ProviderConfigContext } from './provider-config.js';
 import type { QuotaInformation } from './quota.js';
+import type { SiteDescription, SiteGuide } from './site.js';
 
 /** Definition of a driver on this framework, from which `stateMachineDriver` creates a `Driver`. */
 export interface StateMachineDriver<L extends LabelConfig, P extends ProviderConfig<L>> {
   readonly name: string;
   readonly schema: JsonSchema;
   getProviderConfig(section: JsonObject, context: ProviderConfigContext): P;
+  readonly siteGuide?: SiteGuide;
   getAdapter(config: P): Adapter<L>;
 }
 
@@ -65,6 +67,8 @@ export interface Adapter<L extends LabelConfig = LabelConfig> {
   getAvailabilityZones?(pool: PoolConfig<L>, call: Call): Promise<readonly string[]>;
   labelReady?(label: L): Readiness;
   getConsoleLog?(externalId: ExternalId, label: L, call: Call): Promise<string | undefined>;
+  /** See `Provider.describeSite`. */
+  describeSite?(call: Call): Promise<SiteDescription>;
 }
 
 /** Properties of the instance to create. */

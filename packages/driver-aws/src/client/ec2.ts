@@ -97,10 +97,29 @@ export class Ec2 {
     return found;
   }
 
-  subnets(SubnetIds: readonly string[], call: Call): Promise<readonly Subnet[]> {
+  /** Lists the types of the current generation with these sizes, e.g. `large`, and processors of Intel or AMD. */
+  commonTypes(sizes: readonly string[], call: Call): Promise<readonly InstanceTypeInfo[]> {
+    const Filters = [
+      { Name: 'current-generation', Values: ['true'] },
+      { Name: 'instance-type', Values: sizes.map((size) => `*.${size}`) },
+      { Name: 'processor-info.supported-architecture', Values: [COMMON_ARCHITECTURE] },
+    ];
+    return allPages(async (NextToken) => {
+      const page = await this.connection.send(
+        { service: 'ec2', action: 'DescribeInstanceTypes' },
+        call,
+        (sdk, options) => sdk.ec2().send(new (loadEc2().DescribeInstanceTypesCommand)({ Filters, NextToken }), options),
+      );
+      return { items: page.InstanceTypes ?? [], next: page.NextToken };
+    });
+  }
+
+  /** Lists these subnets; by default all of the region. */
+  subnets(SubnetIds: readonly string[] | undefined, call: Call): Promise<readonly Subnet[]> {
+    const ids = SubnetIds === undefined ? {} : { SubnetIds: [...SubnetIds] };
     return allPages(async (NextToken) => {
       const page = await this.connection.send({ service: 'ec2', action: 'DescribeSubnets' }, call, (sdk, options) =>
-        sdk.ec2().send(new (loadEc2().DescribeSubnetsCommand)({ SubnetIds: [...SubnetIds], NextToken }), options),
+        sdk.ec2().send(new (loadEc2().DescribeSubnetsCommand)({ ...ids, NextToken }), options),
       );
       return { items: page.Subnets ?? [], next: page.NextToken };
     });
@@ -299,6 +318,9 @@ export class Ec2 {
     }
   }
 }
+
+/** Architecture of the types and images that a first configuration offers. */
+export const COMMON_ARCHITECTURE = 'x86_64';
 
 const TAGGED: Filter = { Name: 'tag-key', Values: ['nodepool_provider_name'] };
 

@@ -3,7 +3,16 @@
 import { isDriverError, type Call } from '@nodepool/core';
 import { locationName } from '../identity.js';
 import type { Accepted, Arm, ArmRequest, Operation, Progress } from './arm.js';
-import type { Disk, Image, NetworkInterface, PublicIpAddress, ResourceSku, Usage, VirtualMachine } from './types.js';
+import type {
+  Disk,
+  Image,
+  NetworkInterface,
+  PublicIpAddress,
+  ResourceSku,
+  Usage,
+  VirtualMachine,
+  VirtualNetwork,
+} from './types.js';
 
 /** API versions. `tooling/simulated-azure/definitions` describes their requests and answers. */
 const VERSIONS = {
@@ -24,7 +33,7 @@ export interface Place {
 }
 
 type Compute = 'virtualMachines' | 'disks' | 'images';
-type Network = 'networkInterfaces' | 'publicIPAddresses';
+type Network = 'networkInterfaces' | 'publicIPAddresses' | 'virtualNetworks';
 type Method = Operation['method'];
 
 export class Client {
@@ -88,6 +97,10 @@ export class Client {
 
   deletePublicIp(name: string, call: Call): Promise<Accepted> {
     return this.begin('DELETE', 'publicIPAddresses', name, call);
+  }
+
+  listNetworks(call: Call): Promise<readonly VirtualNetwork[]> {
+    return this.list('network', 'virtualNetworks', this.collection('virtualNetworks'), call);
   }
 
   createDisk(name: string, disk: Disk, call: Call): Promise<Accepted> {
@@ -162,7 +175,7 @@ export class Client {
   }
 
   private collection(type: Compute | Network, group = this.place.resourceGroup): ArmRequest {
-    const network = type === 'networkInterfaces' || type === 'publicIPAddresses';
+    const network = isNetwork(type);
     const path = `${this.pathOfGroup(group)}/providers/Microsoft.${network ? 'Network' : 'Compute'}/${type}`;
     return { path, version: network ? VERSIONS.network : VERSIONS[type] };
   }
@@ -180,7 +193,7 @@ export class Client {
     call: Call,
     body?: unknown,
   ): Promise<Accepted> {
-    const network = type === 'networkInterfaces' || type === 'publicIPAddresses';
+    const network = isNetwork(type);
     const kind: Operation = { service: network ? 'network' : 'compute', method, operation: type };
     return this.arm.begin(kind, call, { ...this.resource(type, name), ...(body === undefined ? {} : { body }) });
   }
@@ -188,4 +201,8 @@ export class Client {
   private list<T>(service: Operation['service'], type: string, request: ArmRequest, call: Call): Promise<readonly T[]> {
     return this.arm.list({ service, method: 'GET', operation: `${type}.list` }, call, request);
   }
+}
+
+function isNetwork(type: Compute | Network): type is Network {
+  return type === 'networkInterfaces' || type === 'publicIPAddresses' || type === 'virtualNetworks';
 }

@@ -17,6 +17,10 @@ interface Named extends Reference {
   readonly tags?: Tags;
 }
 
+export interface VirtualNetwork extends Named {
+  readonly properties?: { readonly subnets?: readonly { readonly id?: string; readonly name?: string }[] };
+}
+
 /** `Failed`, `Succeeded`, or work in progress, e.g. `Creating`. */
 interface Provisioned {
   readonly provisioningState?: string;

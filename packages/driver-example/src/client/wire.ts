@@ -63,8 +63,9 @@ export function readDescription(value: unknown): CloudDescription {
       return { name: entry.text('name'), cores: entry.number('cores'), ram: entry.number('ram') };
     }),
     quota: { instances: quota.number('instances'), cores: quota.number('cores'), ram: quota.number('ram') },
-    // Older servers lack the field and never use ids again.
+    // Older servers lack the fields, never use ids again, and have any public image.
     reusesIds: from.field('reusesIds') === true,
+    publicImages: Array.isArray(from.field('publicImages')) ? from.list('publicImages').map(String) : null,
   };
 }
 

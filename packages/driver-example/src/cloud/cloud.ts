@@ -41,10 +41,10 @@ export class ExampleCloud {
 
   describe(): Answer<CloudDescription> {
     return this.gateway.serve({ write: false }, () => {
-      const { zones, sizes, quota, reusesIds } = this.settings;
+      const { zones, sizes, quota, reusesIds, publicImages = null } = this.settings;
       const { instances, cores, ram } = quota;
       const limits = { instances: written(instances), cores: written(cores), ram: written(ram) };
-      return { zones, sizes, quota: limits, reusesIds };
+      return { zones, sizes, quota: limits, reusesIds, publicImages };
     });
   }
 

@@ -74,6 +74,8 @@ export interface CloudDescription {
   readonly quota: { readonly instances: number; readonly cores: number; readonly ram: number };
   /** True if ids of deleted instances are used again. */
   readonly reusesIds: boolean;
+  /** Names of the images that exist without an upload; null if every name is one. */
+  readonly publicImages: readonly string[] | null;
 }
 
 /** Reason why a call fails. `answer-lost`: the call took effect, but the caller receives no response. */

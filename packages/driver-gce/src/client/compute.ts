@@ -91,6 +91,14 @@ export class Compute {
     );
   }
 
+  async listMachineTypes(zone: string, call: Call): Promise<readonly JsonObject[]> {
+    const { project, api } = this;
+    const pages = await this.pages('compute#machineTypeList', 'machineTypes', 'list', call, (pageToken, options) =>
+      api.machineTypes.list({ project, zone, maxResults: PAGE_SIZE, ...pageToken }, options),
+    );
+    return pages.flatMap((page) => listAt(page, 'items'));
+  }
+
   region(region: string, call: Call): Promise<JsonObject> {
     const { project, api } = this;
     return this.call('compute#region', 'regions', 'GET', 'get', call, (options) =>

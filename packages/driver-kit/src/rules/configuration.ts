@@ -39,7 +39,7 @@ export const configuration: RuleGroup = {
         const driver = await driverOf(context);
         const used = new Set<string>();
         for (const section of context.fixture.configuration.accepted) {
-          const { problems, broken } = await load(driver, section);
+          const { problems, broken } = await loadSection(driver, section);
           expectEqual([...problems, ...broken], [], 'problems of a valid section');
           for (const { pattern } of placesIn(section, driver.schema)) used.add(pattern);
         }
@@ -130,7 +130,7 @@ export const configuration: RuleGroup = {
       check: async (context: RuleContext): Promise<void> => {
         const driver = await driverOf(context);
         for (const section of context.fixture.configuration.accepted) {
-          const { config } = await load(driver, section);
+          const { config } = await loadSection(driver, section);
           assert.ok(config !== undefined, 'a valid section was rejected');
           expectEqual(config.section, section, '`section` of the parsed configuration');
           expectEqual(config.name, section['name'], 'the name of the provider');
@@ -143,7 +143,7 @@ export const configuration: RuleGroup = {
   ],
 };
 
-interface Loaded {
+export interface LoadedSection {
   readonly config: ProviderConfig | undefined;
   readonly problems: readonly string[];
   /** Paths of the problems within the section. */
@@ -157,7 +157,7 @@ async function driverOf(context: RuleContext): Promise<Driver> {
 }
 
 /** Loads a configuration file with the section as Nodepool does. */
-async function load(driver: Driver, section: JsonObject): Promise<Loaded> {
+export async function loadSection(driver: Driver, section: JsonObject): Promise<LoadedSection> {
   const file = {
     labels: fileLabelNames(section).map((name) => ({ name })),
     diskimages: imageNames(section).map((name) => ({ name })),
@@ -203,7 +203,7 @@ async function eachPlace(
 async function assertRefused(driver: Driver, section: JsonValue, at: Path, why: string): Promise<void> {
   assert.ok(isJsonObject(section), 'a section is a mapping');
   const place = formatPath(at);
-  const { problems, places, broken } = await load(driver, section);
+  const { problems, places, broken } = await loadSection(driver, section);
   expectEqual(broken, [], `${why} at ${place} makes the driver throw instead of reporting a problem`);
   assert.ok(problems.length > 0, `${why} at ${place} is accepted`);
   const isReported = places.some(

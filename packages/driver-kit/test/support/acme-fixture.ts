@@ -77,6 +77,7 @@ export function fixtureOf(
       return {
         time,
         section: everyKey,
+        site: { settings: {} },
         makeDriver: () => makeDriver(cloud),
         resources: () =>
           cloud

@@ -26,20 +26,29 @@ export function chaptersOf(files: readonly string[]): readonly Chapter[] {
 const DRIVERS = 'Drivers';
 
 const CHAPTERS: readonly Chapter[] = [
-  { title: 'Start', files: ['README.md', 'getting-started.md', 'concepts.md', 'switching.md'].map(inDocs) },
   {
-    title: 'Operating',
+    title: 'Start',
+    files: ['README.md', 'getting-started.md', 'concepts.md', 'comparison.md', 'switching.md'].map(inDocs),
+  },
+  {
+    title: 'Connect',
+    files: ['github-actions.md', 'gitlab.md', 'garm.md', 'slurm.md', 'leases.md', 'requestors.md'].map(inDocs),
+  },
+  {
+    title: 'Operate',
     files: [
       'operating.md',
-      'requestors.md',
-      'monitoring.md',
-      'status-page.md',
-      'trouble.md',
-      'builder.md',
       'limits-and-waiting.md',
       'capacity.md',
-      'performance.md',
+      'planning.md',
+      'ready-nodes.md',
+      'builder.md',
+      'images.md',
+      'status-page.md',
+      'monitoring.md',
       'runbooks.md',
+      'trouble.md',
+      'performance.md',
     ].map(inDocs),
   },
   { title: DRIVERS, files: [] },
@@ -48,7 +57,7 @@ const CHAPTERS: readonly Chapter[] = [
     files: ['configuration.md', 'programs.md', 'web.md', 'metrics.md'].map((name) => inDocs(`reference/${name}`)),
   },
   {
-    title: 'Developing',
+    title: 'Develop',
     files: [
       'how-it-works.md',
       'writing-a-driver.md',

@@ -27,6 +27,7 @@ export function layout(page: Page, frame: Frame): string {
 <body>
 <header>
 <a class="home" href="${root}index.html">Nodepool</a>
+<select id="versions" aria-label="Version of the documentation" hidden></select>
 <input id="search" type="search" placeholder="Search" aria-label="Search the documentation" autocomplete="off" hidden>
 <ol id="found" hidden></ol>
 </header>
@@ -48,11 +49,15 @@ ${headings(page)}
 }
 
 /**
- * Returns the search index with a line per heading. It is a script, because a page on a disk can load no other data.
+ * Returns the search index with a line per heading, and the words of its section. It is a script, because a page on a
+ * disk can load no other data.
  */
 export function searchIndex(pages: Iterable<Page>): string {
   const entries = [...pages].flatMap((page) =>
-    page.headings.map(({ id, text, level }) => [text, page.title, sitePath(page.file), level === 1 ? '' : id]),
+    page.headings.map(({ id, text, level, words }) => [
+      ...[text, page.title, sitePath(page.file), level === 1 ? '' : id],
+      words.join(' '),
+    ]),
   );
   return `window.searchIndex = ${JSON.stringify(entries)};\n`;
 }

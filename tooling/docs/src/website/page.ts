@@ -8,6 +8,8 @@ export interface Heading {
   readonly level: number;
   readonly id: string;
   readonly text: string;
+  /** The different words of the section up to the next heading, in lower case, for the search. */
+  readonly words: readonly string[];
 }
 
 export interface Page {
@@ -41,8 +43,22 @@ function giveIds(tokens: readonly Token[]): readonly Heading[] {
     seen.set(slug, times + 1);
     const id = times === 0 ? slug : `${slug}-${times}`;
     token.attrSet('id', id);
-    return [{ level: Number(token.tag.slice(1)), id, text }];
+    return [{ level: Number(token.tag.slice(1)), id, text, words: wordsAfter(tokens, index + 2) }];
   });
+}
+
+/** Returns the words from this token to the next heading. */
+function wordsAfter(tokens: readonly Token[], from: number): readonly string[] {
+  const rest = tokens.slice(from + 1);
+  const end = rest.findIndex(({ type }) => type === 'heading_open');
+  const section = end === -1 ? rest : rest.slice(0, end);
+  const text = section
+    .map(({ type, content, children }) =>
+      type === 'inline' ? plainText(children ?? []) : type === 'fence' ? content : '',
+    )
+    .join(' ')
+    .toLowerCase();
+  return [...new Set(text.match(/[\p{L}\p{N}][\p{L}\p{N}_.-]+[\p{L}\p{N}]/gu))];
 }
 
 function slugOf(text: string): string {

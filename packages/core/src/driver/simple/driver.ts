@@ -22,6 +22,7 @@ export function simpleTaskManagerDriver<L extends LabelConfig, P extends Provide
   return stateMachineDriver<L, P>({
     name: definition.name,
     schema: definition.schema,
+    ...(definition.siteGuide === undefined ? {} : { siteGuide: definition.siteGuide }),
     getProviderConfig: (section, context) => definition.getProviderConfig(section, context),
     getAdapter: (config) => new SimpleAdapter<L>(config, definition.getAdapter(config)),
   });
@@ -35,6 +36,7 @@ class SimpleAdapter<L extends LabelConfig> implements Adapter<L> {
   readonly getQuotaForLabel?: NonNullable<Adapter<L>['getQuotaForLabel']>;
   readonly getAvailabilityZones?: NonNullable<Adapter<L>['getAvailabilityZones']>;
   readonly getConsoleLog?: NonNullable<Adapter<L>['getConsoleLog']>;
+  readonly describeSite?: NonNullable<Adapter<L>['describeSite']>;
   private manager: TaskManager | undefined;
 
   constructor(
@@ -56,6 +58,8 @@ class SimpleAdapter<L extends LabelConfig> implements Adapter<L> {
     if (consoleLog !== undefined) {
       this.getConsoleLog = (externalId, label, call) => consoleLog(this.tasks, externalId, label, call);
     }
+    const describe = simple.describeSite?.bind(simple);
+    if (describe !== undefined) this.describeSite = (call) => describe(this.tasks, call);
   }
 
   async start(context: ProviderContext): Promise<void> {

@@ -11,6 +11,7 @@ export function stateMachineDriver<L extends LabelConfig, P extends ProviderConf
   return {
     name: definition.name,
     schema: definition.schema,
+    siteGuide: definition.siteGuide,
     getProviderConfig: (section, context) => definition.getProviderConfig(section, context),
     getProvider: (given): Provider => {
       // The interface requires that `given` comes from `getProviderConfig` of the same driver.

@@ -55,6 +55,7 @@ export class StateMachineProvider<L extends LabelConfig, P extends ProviderConfi
   readonly getQuotaForLabel?: NonNullable<Provider['getQuotaForLabel']>;
   readonly getAvailabilityZones?: NonNullable<Provider['getAvailabilityZones']>;
   readonly getConsoleLog?: NonNullable<Provider['getConsoleLog']>;
+  readonly describeSite?: NonNullable<Provider['describeSite']>;
   private session: ProviderSession | undefined;
   private startCalled = false;
   private stopped = false;
@@ -90,6 +91,10 @@ export class StateMachineProvider<L extends LabelConfig, P extends ProviderConfi
     if (consoleLog !== undefined) {
       this.getConsoleLog = (externalId, { pool, label }, call) =>
         this.call('reading the console', call, (guarded) => consoleLog(externalId, this.label(pool, label), guarded));
+    }
+    const describe = adapter.describeSite?.bind(adapter);
+    if (describe !== undefined) {
+      this.describeSite = (call) => this.call('describing the site', call, (guarded) => describe(guarded));
     }
   }
 

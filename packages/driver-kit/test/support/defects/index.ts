@@ -11,6 +11,7 @@ import { imagesDefects } from './images.js';
 import { lifeDefects } from './life.js';
 import { listingsDefects } from './listings.js';
 import { outcomesDefects } from './outcomes.js';
+import { siteDefects } from './site.js';
 import { supplyDefects } from './supply.js';
 
 export const DEFECTS: Readonly<Record<string, Defect>> = {
@@ -23,6 +24,7 @@ export const DEFECTS: Readonly<Record<string, Defect>> = {
   ...imagesDefects,
   ...copiesDefects,
   ...configurationDefects,
+  ...siteDefects,
   ...supplyDefects,
   ...backedDefects,
 };
