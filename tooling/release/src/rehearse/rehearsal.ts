@@ -100,13 +100,10 @@ async function installGuideSite(context: RehearsalContext): Promise<Site> {
   return site;
 }
 
-async function tryBuilder(site: Site, { servers }: SharedZooKeeper): Promise<void> {
+async function tryBuilder(site: Site, sharedZooKeeper: SharedZooKeeper): Promise<void> {
   const [port = 0] = await freePorts(1);
-  const images = { 'images-dir': join(site.folder, 'images'), 'build-log-dir': join(site.folder, 'builds') };
-  await site.write('builder.yaml', {
-    ...exampleConfig({ zooKeeper: { servers }, webappPort: 0, labels: LABELS }),
-    ...images,
-  });
+  const folders = { 'images-dir': join(site.folder, 'images'), 'build-log-dir': join(site.folder, 'builds') };
+  await site.write('builder.yaml', { ...config(sharedZooKeeper, port), ...folders });
   const options = ['-c', join(site.folder, 'builder.yaml'), '--status-port', String(port)];
   await site.tryProgram('nodepool-builder', options, `http://127.0.0.1:${port}/ready`);
 }
