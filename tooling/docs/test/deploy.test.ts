@@ -1,4 +1,4 @@
-/** The files below deploy/ are valid where that can be said without a cluster: `pnpm test:kubernetes` applies the manifests. */
+/** Checks of the files below deploy/ that need no cluster; `pnpm test:kubernetes` applies the manifests. */
 
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -83,8 +83,10 @@ function referenceTo(object: JsonObject): string[] {
 /** Returns where `stored` lacks something that was sent. The server adds defaults, and never changes what was sent. */
 function differences(sent: JsonValue, stored: JsonValue | undefined, path: string): string[] {
   if (Array.isArray(sent)) {
-    if (!Array.isArray(stored) || stored.length !== sent.length) return [`${path}: the list differs`];
-    return sent.flatMap((value, index) => differences(value, stored[index], `${path}[${index}]`));
+    const values: readonly JsonValue[] = sent;
+    const others: readonly JsonValue[] = Array.isArray(stored) ? stored : [];
+    if (others.length !== values.length) return [`${path}: the list differs`];
+    return values.flatMap((value, index) => differences(value, others[index], `${path}[${index}]`));
   }
   if (isJsonObject(sent)) {
     if (!isJsonObject(stored)) return [`${path}: is missing`];

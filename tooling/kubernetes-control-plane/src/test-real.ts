@@ -1,7 +1,7 @@
 /**
  * Applies the manifests of deploy/kubernetes to a real control plane, runs the tests of the Kubernetes drivers
- * (`*.cluster.test.ts`) on it, and then launchers that are killed again and again, with `kubectl` as the witness. The last line is the sum, as `./test` prints it. The program
- * prints SKIPPED and ends with status 0 if the programs of the control plane are missing.
+ * (`*.cluster.test.ts`) on it, and then launchers that are killed again and again, with `kubectl` as the witness. The
+ * last line is the sum, as `./test` prints it. Prints SKIPPED, with status 0, if the control plane is missing.
  */
 
 import { parseArgs } from 'node:util';

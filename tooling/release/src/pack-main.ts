@@ -1,4 +1,4 @@
-/** Implements `pnpm pack:all`: packs the packages of this checkout into a folder, for installations without a registry. */
+/** Implements `pnpm pack:all`: packs the packages of this checkout for installations without a registry. */
 
 import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';

@@ -1,4 +1,4 @@
-/** Implements `pnpm release:version`: versions and changelogs from the changesets, and everything that follows from them. */
+/** Implements `pnpm release:version`: versions, changelogs, ranges of new drivers, and the lock file. */
 
 import { runCommandLine } from '@nodepool/harness';
 import { parseArgs } from 'node:util';

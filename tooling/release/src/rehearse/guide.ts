@@ -53,12 +53,12 @@ export async function readGuide(checkout: string): Promise<Guide> {
   };
 }
 
-/** What differs between the pages and the rehearsal: paths, and the driver that needs no account of a cloud. */
+/** Texts of a page, with what the rehearsal uses: paths, and the driver that needs no account of a cloud. */
 export type Substitutions = Readonly<Record<string, string>>;
 
 /**
- * Runs a block in the folder with `sh`, and resolves with its output. Calls `restart` in the place of systemd. Rejects if
- * the block lacks a text to substitute.
+ * Runs a block in the folder with `sh`, and resolves with its output. Calls `restart` in the place of systemd. Rejects
+ * if the block lacks a text to substitute.
  */
 export async function follow(
   block: string,
@@ -67,7 +67,7 @@ export async function follow(
     cwd,
     env,
     restart,
-  }: { readonly cwd: string; readonly env: Readonly<Record<string, string>>; restart?(): Promise<void> },
+  }: { readonly cwd: string; readonly env: Readonly<Record<string, string>>; restart?: () => Promise<void> },
 ): Promise<string> {
   let text = block;
   for (const [shown, used] of Object.entries(substitutions)) {

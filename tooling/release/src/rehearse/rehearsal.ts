@@ -84,7 +84,7 @@ async function runFromTarballs(context: RehearsalContext): Promise<void> {
   progress.say('npm: all packages from the files of pnpm pack:all, in an empty folder, serve a request');
 }
 
-/** Installs a site from the registry by the commands of the guide, starts its programs, and leaves the launcher running. */
+/** Installs a site by the commands of the guide, starts its programs, and leaves the launcher running. */
 async function installGuideSite(context: RehearsalContext): Promise<Site> {
   const { folder, registry, sharedZooKeeper, progress, guide } = context;
   const site = new Site(join(folder, 'npm-site'), 'npm', sharedZooKeeper, registry.env);
