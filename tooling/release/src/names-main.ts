@@ -1,7 +1,4 @@
-/**
- * Implements `pnpm run names`: writes the lists of public names and of the driver API's members, which are reviewed with
- * the change that affects them.
- */
+/** Implements `pnpm run names`: writes the lists of public names and of the members of the driver API. */
 
 import { runCommandLine } from '@nodepool/harness';
 import { writeDriverApi } from './driver-api.js';
