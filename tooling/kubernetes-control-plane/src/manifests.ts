@@ -56,7 +56,7 @@ export async function checkManifests(plane: ControlPlane, interrupted: AbortSign
   if (sent.length < PODS) problems.push(`only ${sent.length} objects were applied`);
   const pods = await podsOf(kubectl);
   if (pods !== PODS) problems.push(`the controllers created ${pods} pods instead of ${PODS}`);
-  await kubectl.run(['delete', '--wait=false', 'namespace', NAMESPACE]);
+  await kubectl.run(['delete', '--timeout=120s', 'namespace', NAMESPACE]);
   return problems;
 }
 
