@@ -1,9 +1,9 @@
 /** The scale sets of the settings, and what they share: clients of GitHub, ssh, capacity. */
 
+import { readFile as readTextFile } from 'node:fs/promises';
 import { isDeepStrictEqual } from 'node:util';
 import { TaskSupervisor, type Clock, type Logger, type Metrics, type RandomSource } from '@nodepool/core';
 import { openRequestor, type Requestor } from '@nodepool/requestor';
-import { SshClient } from '@nodepool/daemon/ssh';
 import { openStore, type Store } from '@nodepool/store';
 import type { ZooKeeper } from '@nodepool/zookeeper';
 import { CapacitySource, type AskLauncher } from './capacity/capacity-source.js';
@@ -12,6 +12,8 @@ import { ActionsService } from './github/actions-service.js';
 import { Connection } from './github/connection.js';
 import { HttpClient } from './github/http.js';
 import { CALLS } from './metrics.js';
+import { SshProcesses, type RunnerProcesses } from './runners/runner-process.js';
+import { RepositoryLabels } from './scale-set/phases.js';
 import { ScaleSet } from './scale-set/scale-set.js';
 import type { InstallationSettings, ScaleSetSettings, Settings } from './settings/settings.js';
 
@@ -29,11 +31,18 @@ export interface BridgeOptions {
   /** Host and process. */
   readonly identifier: string;
   readonly version: string;
-  readonly env: Readonly<Record<string, string | undefined>>;
+  /** Environment of ssh. */
+  readonly env?: Readonly<Record<string, string | undefined>>;
   /** Interval of the comparison with GitHub (ms). Default 30 s. */
   readonly compareMs?: number;
   /** Default: HTTP to the web endpoints of launchers. */
   readonly askLauncher?: AskLauncher;
+  /** Default: ssh. */
+  readonly processes?: RunnerProcesses;
+  /** Sends messages to GitHub. Default: the platform's `fetch`. */
+  readonly fetch?: typeof globalThis.fetch;
+  /** Reads keys and tokens. Default: from the file system. */
+  readonly readFile?: (file: string) => Promise<string>;
 }
 
 interface Installation {
@@ -49,7 +58,7 @@ export class Bridge {
   private readonly capacity: CapacitySource;
   private readonly installations = new Map<string, Installation>();
   private readonly sets = new Map<string, ScaleSet>();
-  private readonly clients = new Map<string | undefined, SshClient>();
+  private readonly processes: RunnerProcesses;
 
   constructor(private readonly options: BridgeOptions) {
     const { zooKeeper, clock, random, log, metrics, identifier, version, askLauncher } = options;
@@ -65,9 +74,11 @@ export class Bridge {
       ...{ store, clock, random, log, tasks },
       ...(askLauncher === undefined ? {} : { ask: askLauncher }),
     });
+    this.processes = options.processes ?? new SshProcesses(options.env ?? {}, clock);
     this.context = {
       ...{ zooKeeper, store, requestor: this.requestor, clock, random, log, metrics, tasks, capacity: this.capacity },
-      ...{ identifier, version, compareMs, ssh: (identity) => this.sshClient(identity) },
+      repositories: new RepositoryLabels(),
+      ...{ identifier, version, compareMs, processes: this.processes },
     };
   }
 
@@ -101,7 +112,7 @@ export class Bridge {
   async stop(): Promise<void> {
     await Promise.all([...this.sets.values()].map((set) => set.stop()));
     await this.capacity.stop();
-    for (const client of this.clients.values()) client.close();
+    this.processes.close();
     await this.requestor.close();
     this.store.close();
   }
@@ -158,24 +169,26 @@ export class Bridge {
   }
 
   private serviceFor({ name, scope, credentials }: InstallationSettings): ActionsService {
-    const { clock, log, metrics, version } = this.options;
-    const http = new HttpClient(clock, (operation, status, ms) => {
-      metrics.observe(CALLS, { installation: name, operation, status: String(status ?? 'none') }, ms);
-    });
+    const {
+      clock,
+      log,
+      metrics,
+      version,
+      fetch,
+      readFile = (file: string) => readTextFile(file, 'utf8'),
+    } = this.options;
+    const http = new HttpClient(
+      clock,
+      (operation, status, ms) => {
+        metrics.observe(CALLS, { installation: name, operation, status: String(status ?? 'none') }, ms);
+      },
+      fetch,
+    );
     const userAgent = JSON.stringify({
       ...{ system: REQUESTOR_NAME, version, commit_sha: 'unknown', scale_set_id: 0, subsystem: 'bridge' },
       ...{ build_version: version, build_commit_sha: 'unknown', kind: 'scaleset' },
     });
     const own = log.with({ installation: name });
-    return new ActionsService(new Connection({ scope, credentials, http, clock, log: own, userAgent }));
-  }
-
-  private sshClient(identity: string | undefined): SshClient {
-    let client = this.clients.get(identity);
-    if (client === undefined) {
-      client = new SshClient(this.options.env, identity, process.stderr);
-      this.clients.set(identity, client);
-    }
-    return client;
+    return new ActionsService(new Connection({ scope, credentials, http, clock, log: own, readFile, userAgent }));
   }
 }

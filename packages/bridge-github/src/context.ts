@@ -2,10 +2,11 @@
 
 import type { Clock, Logger, Metrics, RandomSource, TaskSupervisor } from '@nodepool/core';
 import type { Requestor } from '@nodepool/requestor';
-import type { SshClient } from '@nodepool/daemon/ssh';
 import type { Store } from '@nodepool/store';
 import type { ZooKeeper } from '@nodepool/zookeeper';
 import type { CapacitySource } from './capacity/capacity-source.js';
+import type { RunnerProcesses } from './runners/runner-process.js';
+import type { RepositoryLabels } from './scale-set/phases.js';
 
 export interface BridgeContext {
   readonly zooKeeper: ZooKeeper;
@@ -17,11 +18,11 @@ export interface BridgeContext {
   readonly metrics: Metrics;
   readonly tasks: TaskSupervisor;
   readonly capacity: CapacitySource;
+  readonly repositories: RepositoryLabels;
   /** Host and process, for GitHub and for operators. */
   readonly identifier: string;
   readonly version: string;
   /** Interval of the comparison with GitHub (ms). */
   readonly compareMs: number;
-  /** Returns the client for a private key; undefined for the keys of the agent and of `~/.ssh`. */
-  readonly ssh: (identity: string | undefined) => SshClient;
+  readonly processes: RunnerProcesses;
 }

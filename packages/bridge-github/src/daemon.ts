@@ -7,6 +7,7 @@ import {
   dumpProcess,
   EventLoopMonitor,
   followConfig,
+  LiveSettings,
   reportProcess,
   ZooKeeperWatch,
   type Daemon,
@@ -15,7 +16,7 @@ import {
 import { addMetricsPage, createHttpServer, type HttpServer } from '@nodepool/daemon/web';
 import { Bridge } from './bridge.js';
 import { OTHER_ADDRESS, type BridgeFlags } from './program.js';
-import { LiveSettings } from './settings/live-settings.js';
+import { settingsSource } from './settings/settings-source.js';
 import type { Settings } from './settings/settings.js';
 
 export interface BridgeDaemonOptions extends DaemonSetup, Pick<BridgeFlags, 'statusPort' | 'statusAddress'> {
@@ -30,7 +31,7 @@ export function createBridgeDaemon(options: BridgeDaemonOptions): Daemon {
 
 class BridgeDaemon implements Daemon {
   private readonly bridge: Bridge;
-  private readonly settings: LiveSettings;
+  private readonly settings: LiveSettings<Settings>;
   private readonly watcher: ConfigWatcher;
   private readonly zooKeeperWatch: ZooKeeperWatch;
   private readonly eventLoop = new EventLoopMonitor();
@@ -46,7 +47,7 @@ class BridgeDaemon implements Daemon {
       version: packageVersion(__dirname),
     });
     const { tasks } = this.bridge;
-    this.settings = new LiveSettings(settings, { file, clock, log, metrics, tasks });
+    this.settings = new LiveSettings(settings, { ...settingsSource(file), clock, log, metrics, tasks });
     this.settings.onChange((changed) => this.bridge.apply(changed));
     this.zooKeeperWatch = new ZooKeeperWatch({
       ...{ zooKeeper, clock, metrics },

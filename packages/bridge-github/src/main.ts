@@ -1,11 +1,11 @@
 /** Runs the bridge from its command line to its exit code. */
 
-import { runDaemon } from '@nodepool/daemon';
+import { runDaemon, SettingsError } from '@nodepool/daemon';
 import type { ProcessSignals } from '@nodepool/daemon/process-setup';
 import { connectToZooKeeper } from '@nodepool/store';
 import { createBridgeDaemon } from './daemon.js';
 import { OTHER_ADDRESS, parseCommandLine, PROGRAM_NAME } from './program.js';
-import { readSettings, SettingsError, type Settings } from './settings/settings.js';
+import { readSettings, type Settings } from './settings/settings.js';
 
 const printError = (text: string): void => void process.stderr.write(text);
 

@@ -58,14 +58,14 @@ const BUCKETS = [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600, 1800, 360
 export const JOB_PHASE = duration(
   'nodepool_github_job_phase_seconds',
   [...OF_SET, 'repository', 'phase'],
-  'Duration of the phases of jobs: `queued` (until GitHub assigns the job), `waiting` (until its runner starts it), `running`.',
+  'Duration of the phases of jobs: `queued` (until GitHub assigns the job), `online` (from the queue until its runner is online), `waiting` (from the assignment until a runner starts it), `running`. Repositories after the first 100 are `other`.',
   BUCKETS,
 );
 
 export const RUNNER_PHASE = duration(
   'nodepool_github_runner_phase_seconds',
-  [...OF_SET, 'phase'],
-  'Duration of the phases of runners: `node` (until the node is locked), `register`, `start` (until the runner is online), `idle`.',
+  [...OF_SET, 'repository', 'phase'],
+  'Duration of the phases of runners: `node` (until the node is locked), `register`, `start` (until the runner is online), `idle`; by the repository of the job that caused the runner.',
   BUCKETS,
 );
 

@@ -1,6 +1,7 @@
 /** The capacity that GitHub gets, changed settings, and other programs with the same scale set. */
 
 import { afterEach, beforeEach, expect, it } from '@jest/globals';
+import { LABEL } from './support/launcher.js';
 import { serviceOf, World } from './support/world.js';
 
 const JOB = { repository: 'acme/app', labels: ['linux'] } as const;
@@ -34,9 +35,10 @@ it('GitHub keeps jobs while the pool is paused, and assigns them once it has cap
 });
 
 it('scale sets of one label share the capacity that launchers report', async () => {
-  const usage = [{ resource: 'instances', used: 1, limit: 6 }];
-  const pools = [{ name: 'main', usage }];
-  world.askLauncher = () => Promise.resolve({ providers: [{ name: 'cloud', state: 'available', usage, pools }] });
+  const pool = { provider: 'cloud', pool: 'main', free: { instances: 9, cores: 10 } };
+  const needs = { [LABEL]: { instances: 1, cores: 2 } };
+  const providers = [{ provider: 'cloud', free: {} }];
+  world.askLauncher = () => Promise.resolve({ pools: [{ ...pool, needs }], providers, tenants: [] });
   await world.registerLauncher();
   world.startBridge(world.settings({}, { name: 'other', labels: ['other'] }));
   await world.until('the capacity', () => session()?.capacity === 3 && session('other')?.capacity === 2);

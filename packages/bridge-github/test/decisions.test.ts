@@ -1,10 +1,7 @@
-/** Decisions that need no services: the number of runners, registrations to delete, capacity, jobs and scopes. */
+/** Decisions that need no services: the number of runners, registrations to delete, jobs and scopes. */
 
 import { describe, expect, it } from '@jest/globals';
 import { VirtualClock } from '@nodepool/core/testing';
-import type { PoolComponentData } from '@nodepool/store';
-import { freeCapacity, shareOf, type ProviderUse } from '../src/capacity/capacity.js';
-import { usesIn } from '../src/capacity/capacity-source.js';
 import { messageIn, type JobMessage } from '../src/github/documents.js';
 import { isSafeAddress } from '../src/github/http.js';
 import { scopeOf } from '../src/github/scope.js';
@@ -92,62 +89,6 @@ describe('registrations without a runner', () => {
     ];
     expect(comparison.compare([], runners, SET).gone).toEqual([]);
     expect(comparison.compare([], runners, SET).gone).toEqual([NAME]);
-  });
-});
-
-describe('capacity', () => {
-  const POOL: PoolComponentData = {
-    kind: 'pool',
-    state: 'running',
-    ...{ hostname: 'h', version: '', model_api: 0, id: 'i', name: 'main' },
-    ...{ provider_name: 'cloud', supported_labels: ['debian'], priority: 100, paused: false },
-  };
-  const use = (provider: readonly [number, number | null], pool: readonly [number, number | null]): ProviderUse => ({
-    provider: 'cloud',
-    instances: { used: provider[0], limit: provider[1] },
-    pools: new Map([['main', { used: pool[0], limit: pool[1] }]]),
-  });
-
-  it('is that of the smaller limit of provider and pool, and of ready nodes', () => {
-    expect(freeCapacity('debian', [POOL], [use([3, 10], [2, 5])], 0).nodes).toBe(3);
-    expect(freeCapacity('debian', [POOL], [use([9, 10], [2, 5])], 2).nodes).toBe(3);
-    expect(freeCapacity('debian', [POOL], [use([12, 10], [2, null])], 0).nodes).toBe(0);
-  });
-
-  it('counts a pool that several launchers serve once', () => {
-    expect(freeCapacity('debian', [POOL, POOL], [use([3, 10], [2, 5]), use([3, 10], [2, 5])], 0).nodes).toBe(3);
-  });
-
-  it.each([
-    ['paused', { paused: true }],
-    ['closed for the label', { paused_labels: ['debian'] }],
-    ['stopped', { state: 'stopped' }],
-    ['in trouble', { trouble: { state: 'unreachable', reason: 'no route', since: 0 } }],
-    ['without the image', { unready_labels: { debian: 'the image is missing' } }],
-  ] as const)('is that of the ready nodes if the pool is %s', (_what, change) => {
-    expect(freeCapacity('debian', [{ ...POOL, ...change }], [use([0, 10], [0, 5])], 1).nodes).toBe(1);
-  });
-
-  it('is one node more if no launcher tells its use, and none without a pool', () => {
-    expect(freeCapacity('debian', [POOL], [], 0).nodes).toBe(1);
-    expect(freeCapacity('fedora', [POOL], [], 0)).toEqual({ nodes: 0, reason: 'no launcher offers the label fedora' });
-  });
-
-  it('is divided among scale sets of one label without loss', () => {
-    expect([0, 1, 2].map((index) => shareOf(8, 3, index))).toEqual([3, 3, 2]);
-  });
-
-  it('is read from the document of a launcher, for the providers that it serves itself', () => {
-    const usage = [{ resource: 'instances', used: 2, limit: 5 }];
-    const document = {
-      providers: [
-        { name: 'cloud', state: 'available', usage, pools: [{ name: 'main', usage }] },
-        { name: 'other', state: 'elsewhere', usage: [], pools: [{ name: 'main', usage: [] }] },
-      ],
-    };
-    const instances = { used: 2, limit: 5 };
-    expect(usesIn(document)).toEqual([{ provider: 'cloud', instances, pools: new Map([['main', instances]]) }]);
-    expect(usesIn('<html>')).toEqual([]);
   });
 });
 

@@ -5,7 +5,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { silentLogger, silentMetrics, systemClock, TaskSupervisor } from '@nodepool/core';
-import { LiveSettings } from '../src/settings/live-settings.js';
+import { LiveSettings } from '@nodepool/daemon';
+import { settingsSource } from '../src/settings/settings-source.js';
 import { readSettings } from '../src/settings/settings.js';
 
 let folder: string;
@@ -77,7 +78,14 @@ it('changed settings are applied, and refused ones change nothing', async () => 
   writeFileSync(file, MINIMAL);
   const tasks = new TaskSupervisor(systemClock, () => undefined);
   const watch = () => ({ ready: () => Promise.resolve(), close: () => Promise.resolve() });
-  const options = { file, clock: systemClock, log: silentLogger, metrics: silentMetrics, tasks, watch };
+  const options = {
+    ...settingsSource(file),
+    clock: systemClock,
+    log: silentLogger,
+    metrics: silentMetrics,
+    tasks,
+    watch,
+  };
   const live = new LiveSettings(await readSettings(file), options);
   const seen: number[] = [];
   live.onChange(({ installations }) => seen.push(installations[0]?.scaleSets[0]?.maxRunners ?? 0));

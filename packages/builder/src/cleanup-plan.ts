@@ -123,11 +123,13 @@ function reviewedToKeep(
 ): ReadonlySet<ImageUpload> | undefined {
   const isTested = tests !== undefined && hasImageTests(tests);
   if (!isTested && !uploads.some(({ review }) => review !== undefined && review !== null)) return undefined;
-  const { pinned, promoted, candidate, unjudged } = standingOf(uploads, isTested);
+  const { promoted, candidate, unjudged } = standingOf(uploads, isTested);
   const newest = newestReadyBuild(store, image)?.id;
   const barred = uploads.filter((upload) => isBarredUpload(upload) && upload.build === newest);
+  // Only the newest of several pins is in effect, but the others say that an operator wants these uploads, too.
+  const pinned = uploads.filter(({ review }) => review?.pinned !== undefined);
   const [current, previous] = promoted;
-  const kept = [pinned, current, previous, candidate, unjudged[0], ...barred];
+  const kept = [...pinned, current, previous, candidate, unjudged[0], ...barred];
   return new Set(kept.filter((upload) => upload !== undefined));
 }
 

@@ -1,6 +1,6 @@
 /** Dependencies shared by all parts of the builder. */
 
-import type { Clock, Logger, Metrics, RandomSource, TaskSupervisor } from '@nodepool/core';
+import type { ApiCall, Clock, Logger, Metrics, RandomSource, TaskSupervisor } from '@nodepool/core';
 import type { Store } from '@nodepool/store';
 import type { BootTester } from './boot-test/boot-tester.js';
 import type { DiskImageCreator } from './disk-image-creator.js';
@@ -27,6 +27,8 @@ export interface BuilderContext {
   readonly hook: PostUploadHook;
   readonly bootTester: BootTester;
   readonly sources: ImageSources;
+  /** Receives every call to a cloud for traces; undefined while tracing is off. */
+  readonly traces?: { apiCall(provider: string, call: ApiCall): void } | undefined;
 }
 
 /** Options of a builder; it reports no metrics without `metrics`. */

@@ -28,7 +28,11 @@ export function createControllers(
   const uploads = new UploadController(context, providers, workers.upload);
   const cleanup = new CleanupController(context, providers, (build) => uploads.isReading(build));
   const presence = new ImagePresence(context, providers);
-  const orphans = new OrphanFiles(context, (build) => builds.isBuilding(build.image) || uploads.isReading(build));
+  const orphans = new OrphanFiles(
+    context,
+    (build) => builds.isBuilding(build.image) || uploads.isReading(build),
+    (image) => builds.isBuilding(image),
+  );
   // Builders of the Python Nodepool do not clean up an image with an empty record of a build.
   const empty = new EmptyRecordRounds(context, 'remove empty records of builds', (call) =>
     context.store.images.removeEmptyBuilds(call),

@@ -2,11 +2,13 @@
 
 import { hostname } from 'node:os';
 import {
+  apiCallSpan,
   BlockWatch,
   EventLoopMonitor,
   followConfig,
   fullyQualifiedHostname,
   reportProcess,
+  spansOfDurations,
   ZooKeeperWatch,
   type Daemon,
   type DaemonSetup,
@@ -21,10 +23,14 @@ import { builderIdOf, ImagesDirError } from './builder-id.js';
 import { DibProcesses } from './dib-process.js';
 import { ImagesDir } from './images-dir.js';
 import { runPostUploadHook } from './post-upload-hook.js';
+import { BUILD_DURATION, UPLOAD_DURATION } from './builder-metrics.js';
 import type { BuilderFlags } from './program.js';
 import { dumpBuilder } from './stack-dump.js';
 import { FetchedImages } from './source/fetched-images.js';
 import { createStatusServer } from './status-server.js';
+
+/** Names of spans by the durations that become spans. */
+const SPANS = { [BUILD_DURATION.name]: 'image build', [UPLOAD_DURATION.name]: 'image upload' };
 
 export type BuilderDaemonOptions = DaemonSetup & BuilderFlags;
 
@@ -65,7 +71,7 @@ class BuilderDaemon implements Daemon {
     this.fqdn = fqdn;
     const clock = systemClock;
     const random = systemRandom;
-    const { zooKeeper, load, loaded, log, metrics } = options;
+    const { zooKeeper, load, loaded, log, metrics, tracing } = options;
     this.config = loaded.config;
     const tasks = new TaskSupervisor(clock, (task, error, about) =>
       log.error('Background work failed', error, { ...about, task }),
@@ -82,7 +88,12 @@ class BuilderDaemon implements Daemon {
       retention: this.config.buildLogRetention,
     }));
     this.builder = new Builder({
-      ...{ store, clock, random, log, tasks, metrics, builderId, creator },
+      ...{ store, clock, random, log, tasks, builderId, creator },
+      metrics: tracing === undefined ? metrics : spansOfDurations(metrics, tracing, clock, SPANS),
+      traces:
+        tracing === undefined
+          ? undefined
+          : { apiCall: (provider, call) => apiCallSpan({ tracing, clock }, provider, call) },
       hostname: hostname(),
       fqdn,
       version: packageVersion(__dirname),

@@ -10,5 +10,5 @@ export { BuildFailedError, type BuildFailure, type DiskImageCreator, type DiskIm
 export type { Checksums, DiskImageFile, DiskImageFiles } from './disk-image-files.js';
 export { ImagesDir } from './images-dir.js';
 export { FetchedImages } from './source/fetched-images.js';
-export type { ImageSources, SourceJob } from './source/image-sources.js';
+export type { ImageSources, SourceJob, SourceLeftover } from './source/image-sources.js';
 export { runPostUploadHook, type HookCall, type PostUploadHook } from './post-upload-hook.js';

@@ -1,19 +1,24 @@
 /**
- * Deletes files of builds without a record, left by a builder that died in between or whose record another builder
- * deleted. It checks the disk at intervals, since a disk sends no events. It deletes nothing if the files belong to
- * another installation, or while deletions are suspended.
+ * Deletes temporary files of sources that no build needs, and files of builds without a record, left by a builder that
+ * died in between or whose record another builder deleted. It checks the disk at intervals, since a disk sends no
+ * events. It deletes nothing if the files belong to another installation, or while deletions are suspended.
  */
 
+import type { NodepoolConfig } from '@nodepool/config';
 import { buildPath, type BuildRef } from '@nodepool/store';
 import { WorkQueue } from '@nodepool/core';
 import { INSTALLATION_FILE } from './builder-id.js';
 import { FOREIGN_FILES } from './builder-metrics.js';
 import type { BuilderContext } from './context.js';
+import type { SourceLeftover } from './source/image-sources.js';
 
 /** Interval (ms) between checks of the disk. */
 const INTERVAL_MS = 600_000;
 /** Time (ms) without a record after which files are deleted. */
 const SETTLE_MS = 60_000;
+
+/** Time (ms) for which a part of a download is kept, so that a later build continues it. */
+const RESUMABLE_MS = 86_400_000;
 
 /** The only key of the queue. */
 const DISK = 'disk';
@@ -21,6 +26,7 @@ const DISK = 'disk';
 export class OrphanFiles {
   /** Time (`Clock.monotonic` milliseconds) at which files without a record were first seen, by base path. */
   private seen: ReadonlyMap<string, number> = new Map();
+  private config: NodepoolConfig | undefined;
   /** True if the log contains that the files belong to another installation. */
   private isReported = false;
   private readonly queue: WorkQueue<typeof DISK>;
@@ -29,6 +35,8 @@ export class OrphanFiles {
     private readonly context: BuilderContext,
     /** Returns true if this builder is writing or reading files of the build. */
     private readonly isInUse: (build: BuildRef) => boolean,
+    /** Returns true if this builder is building the image. */
+    private readonly isImageBuilt: (image: string) => boolean,
   ) {
     this.queue = new WorkQueue({
       ...context,
@@ -46,8 +54,8 @@ export class OrphanFiles {
     });
   }
 
-  /** Starts the checks; they do not depend on the configuration. */
-  apply(): void {
+  apply(config: NodepoolConfig): void {
+    this.config = config;
     this.queue.add(DISK);
   }
 
@@ -82,18 +90,35 @@ export class OrphanFiles {
     }
     const seen = new Map<string, number>();
     const now = clock.monotonic();
-    for (const build of await files.list()) {
-      if (await this.isNeeded(build, signal)) continue;
-      const path = files.basePath(build);
+    const hasSettled = (path: string): boolean => {
       const first = this.seen.get(path) ?? now;
       if (now - first < SETTLE_MS) {
         seen.set(path, first);
-        continue;
+        return false;
       }
+      return true;
+    };
+    for (const build of await files.list()) {
+      if (await this.isNeeded(build, signal)) continue;
+      if (!hasSettled(files.basePath(build))) continue;
       log.info('Removing files of a build that has no record', { image: build.image, build_id: build.id });
       await files.remove(build);
     }
+    for (const leftover of await this.context.sources.leftovers()) {
+      const { image, path } = leftover;
+      if (this.isSourceNeeded(leftover) || !hasSettled(path)) continue;
+      log.info('Removing a temporary file of a source that no build needs', { image, file: path });
+      await this.context.sources.remove(leftover);
+    }
     this.seen = seen;
+  }
+
+  /** Returns true if a build of the image runs, here or elsewhere, or may still continue its download. */
+  private isSourceNeeded({ image, isResumable, changedMs }: SourceLeftover): boolean {
+    const { store, clock } = this.context;
+    if (this.isImageBuilt(image) || store.images.isBuilding(image)) return true;
+    const isDownloaded = this.config?.diskImages.get(image)?.source?.url !== undefined;
+    return isResumable && isDownloaded && clock.now() - changedMs < RESUMABLE_MS;
   }
 
   /** Resolves with true if the build has a record. Asks the server if the cache has none: it lacks unreadable ones. */

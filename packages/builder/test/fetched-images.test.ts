@@ -35,7 +35,7 @@ function job(source: Partial<ImageSourceConfig>, signal = new AbortController().
   const build = { image: 'debian', id: 'b'.repeat(32) };
   return {
     build,
-    source: { url: undefined, path: undefined, sha256: undefined, format: undefined, ...source },
+    source: { url: undefined, path: undefined, sha256: undefined, format: undefined, maxBytes: 2 ** 30, ...source },
     formats: ['raw'],
     output: join(folder, `debian-${build.id}`),
     timeoutMs: 60_000,
@@ -126,6 +126,46 @@ describe('a download', () => {
     expect(await readdir(folder)).toEqual([]);
   });
 
+  it.each([
+    ['announced', true],
+    ['not announced', false],
+  ])('is refused and deleted if it is too large, and its size is %s', async (_what, isAnnounced) => {
+    let requests = 0;
+    answer = (_request, response) => {
+      requests += 1;
+      // In pieces without a length unless the length is known at the end of the answer.
+      if (!isAnnounced) response.write(CONTENT.subarray(0, 10));
+      response.end(isAnnounced ? CONTENT : CONTENT.subarray(10));
+    };
+    const fetching = images().fetch(
+      job({ url: `${base}/debian.raw`, sha256: sha256(CONTENT), maxBytes: CONTENT.length - 1 }),
+    );
+    await expect(fetching).rejects.toMatchObject({ failure: 'source', message: expect.stringContaining('max-size') });
+    expect(requests).toBe(1);
+    expect(await readdir(folder)).toEqual([]);
+  });
+
+  it('is refused if the disk has no space for it, before any of it is stored', async () => {
+    answer = (_request, response) => {
+      response.setHeader('content-length', 2 ** 60);
+      response.write(CONTENT);
+    };
+    const fetching = images().fetch(job({ url: `${base}/debian.raw`, sha256: sha256(CONTENT), maxBytes: Infinity }));
+    await expect(fetching).rejects.toMatchObject({ failure: 'space', message: expect.stringContaining('to spare') });
+    expect(await readdir(folder)).toEqual([]);
+  });
+
+  it.each(['gz', 'xz'])('is refused if it is small, but the %s in it is not', async (compression) => {
+    const zeros = Buffer.alloc(10 << 20);
+    const packed = compression === 'gz' ? gzipSync(zeros) : spawnSync('xz', ['-c'], { input: zeros }).stdout;
+    answer = (_request, response) => response.end(packed);
+    const fetching = images().fetch(
+      job({ url: `${base}/debian.raw.${compression}`, sha256: sha256(packed), maxBytes: 1 << 20 }),
+    );
+    await expect(fetching).rejects.toMatchObject({ failure: 'source', message: expect.stringContaining('max-size') });
+    expect((await readdir(folder)).filter((name) => name.endsWith('.image') || name.endsWith('.raw'))).toEqual([]);
+  });
+
   it('fails at once if the server does not have the file', async () => {
     answer = (_request, response) => {
       response.statusCode = 404;
@@ -136,7 +176,31 @@ describe('a download', () => {
   });
 });
 
+describe('the temporary files of sources', () => {
+  it('are those with exactly such names, and not folders, links or files of other programs', async () => {
+    const own = ['.source-debian.part', '.source-debian.part.json', '.source-debian.image', '.source-a.b.image'];
+    const others = ['source-debian.part', '.source-debian.part.old', '.source-debian', 'x.source-debian.image'];
+    for (const name of [...own, ...others]) await writeFile(join(folder, name), 'x');
+    await mkdir(join(folder, '.source-folder.part'));
+    await symlink(join(folder, 'source-debian.part'), join(folder, '.source-link.part'));
+    const left = await images().leftovers();
+    expect(left.map(({ path }) => path.slice(folder.length + 1)).sort()).toEqual([...own].sort());
+    expect(left.filter(({ isResumable }) => !isResumable).map(({ image }) => image)).toEqual(
+      expect.arrayContaining(['debian', 'a.b']),
+    );
+    for (const each of left) await images().remove(each);
+    expect((await readdir(folder)).sort()).toEqual([...others, '.source-folder.part', '.source-link.part'].sort());
+  });
+});
+
 describe('a local file', () => {
+  it('is refused if it is too large', async () => {
+    const path = join(folder, 'image.raw');
+    await writeFile(path, CONTENT);
+    const fetching = images().fetch(job({ path, maxBytes: 100 }));
+    await expect(fetching).rejects.toMatchObject({ failure: 'source', message: expect.stringContaining('max-size') });
+  });
+
   it('has another identity once another file is renamed to its path', async () => {
     const path = join(folder, 'image.raw');
     const source = job({ path }).source;

@@ -8,6 +8,7 @@ import {
   type ImageUpload,
   type ReviewEvent,
 } from '@nodepool/core';
+import type { SourceLeftover } from '../src/index.js';
 import { World, type Site } from './support/world.js';
 
 const BOOT_TEST: BootTestConfig = {
@@ -76,7 +77,7 @@ describe('a boot test', () => {
 });
 
 describe('an image that another program makes', () => {
-  const source = { url: undefined, path: '/srv/debian.qcow2', sha256: undefined, format: undefined };
+  const source = { url: undefined, path: '/srv/debian.qcow2', sha256: undefined, format: undefined, maxBytes: 2 ** 30 };
 
   it('is built when its file appears and when it is replaced, and not by age', async () => {
     const { sources, dib } = await world.builder(site({ source }));
@@ -104,6 +105,32 @@ describe('an image that another program makes', () => {
   });
 });
 
+describe('temporary files of sources', () => {
+  const source = { url: 'https://example.org/a.raw', path: undefined, sha256: 'a', format: undefined, maxBytes: 1 };
+
+  it('are deleted if no build needs them; a download that can be continued stays for a day', async () => {
+    const machine = world.machine();
+    const { sources, dib } = await world.builder(
+      { images: { ...site({ source }).images, fedora: { formats: ['raw'] } }, providers: {} },
+      machine,
+    );
+    dib.durationMs = () => 7_000_000;
+    const changedMs = world.clock.now();
+    const left = (image: string, isResumable: boolean): SourceLeftover => ({
+      ...{ image, isResumable, changedMs },
+      path: `/images/.source-${image}.${isResumable ? 'part' : 'image'}`,
+    });
+    // An image with a source, one that is being built, one with another source, and one of a similar name.
+    sources.left = [left('debian', true), left('debian', false), left('fedora', false), left('debian-old', true)];
+    const names = (): string[] => sources.left.map(({ path }) => path.slice('/images/'.length));
+    await world.until('fedora is being built', () => dib.jobs.length > 0);
+    await world.after(1_800_000);
+    expect(names()).toEqual(['.source-debian.part', '.source-fedora.image']);
+    await world.after(86_400_000);
+    expect(names()).not.toContain('.source-debian.part');
+  });
+});
+
 describe('uploads with reviews', () => {
   /** Moves the newest upload to another stage, as a launcher or an operator does. */
   async function advance(event: ReviewEvent, upload: ImageUpload): Promise<void> {
@@ -112,6 +139,17 @@ describe('uploads with reviews', () => {
     const change = { since: world.clock.now() / 1000, by: 'ada', reason: 'because' };
     const next = advanceReview({ review: review ?? undefined, since }, event, change);
     const handle = await world.during(store.images.tryLockUpload(upload, { change: { review: next ?? null } }));
+    await world.during(handle!.lock.release());
+  }
+
+  async function pin(upload: ImageUpload): Promise<void> {
+    const store = await world.operator();
+    const { review } = upload;
+    if (review === undefined || review === null) throw new Error('the upload has no review');
+    const pinned = { by: 'ada', since: world.clock.now() / 1000 };
+    const handle = await world.during(
+      store.images.tryLockUpload(upload, { change: { review: { ...review, pinned } } }),
+    );
     await world.during(handle!.lock.release());
   }
 
@@ -144,6 +182,37 @@ describe('uploads with reviews', () => {
     expect(uploads.filter(({ build }) => promoted.includes(build))).toHaveLength(2);
     // The newest is the candidate; those before were never judged, and are superseded.
     expect(uploads).toHaveLength(3);
+  });
+
+  it('are kept as long as they are pinned, also if another one was pinned later', async () => {
+    await world.builder(site({}, TESTS));
+    const promoted: string[] = [];
+    for (let count = 1; count <= 4; count += 1) {
+      await world.until('a build is uploaded', () => world.uploads('debian', 'one').length === count);
+      await world.until('it is ready', () => world.readyUploads('debian', 'one') === count);
+      const upload = await newest();
+      promoted.push(upload.build);
+      await advance('promote', upload);
+      if (count <= 2) await pin(await newest());
+    }
+    await world.after(6 * 3_600_000);
+    const uploads = world.uploads('debian', 'one').map(({ build }) => build);
+    expect(uploads).toEqual(expect.arrayContaining(promoted));
+  });
+
+  it('are tested without files with delete-after-upload; a rejected one is not uploaded or built again for them', async () => {
+    const { machine, dib } = await world.builder(site({ rebuildAgeMs: 86_400_000, deleteAfterUpload: true }, TESTS));
+    await world.until('a build is uploaded', () => world.readyUploads('debian', 'one') === 1);
+    await world.after(600_000);
+    expect(machine.disk.files.size).toBe(0);
+    expect((await newest()).review?.stage).toBe('uploaded');
+    await advance('reject', await newest());
+    await world.after(6 * 3_600_000);
+    expect([dib.jobs.length, world.cloud.startedUploads.length]).toEqual([1, 1]);
+    expect((await newest()).review?.stage).toBe('rejected');
+    await world.after(24 * 3_600_000);
+    await world.until('the next build is uploaded', () => world.readyUploads('debian', 'one') === 1);
+    expect((await newest()).review?.stage).toBe('uploaded');
   });
 
   it('keep a rejected build from being uploaded again, and are deleted once there is a newer build', async () => {

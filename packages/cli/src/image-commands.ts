@@ -84,6 +84,7 @@ function addImageActions(program: Command, onStore: OnStore): void {
     .option('--provider <name>', 'only the upload to this provider; default: all providers')
     .option('--build <id>', 'id of the build; default: the candidate, or the current one for pin. Required for revoke')
     .option('--reason <text>', 'reason, shown to other operators')
+    .option('--force', 'reject, revoke: also the only upload that requests can use', false)
     .action((action: ImageReview.ReviewAction, image: string, options: ImageReview.ReviewOptions) =>
       onStore((context) =>
         (load('./commands/image-review.js') as typeof ImageReview).imageReview(context, action, image, options),

@@ -15,7 +15,7 @@ export type LauncherAnswer =
 export interface LauncherQuestion {
   /** Path below the web endpoint, escaped. */
   readonly path: string;
-  readonly accept: 'application/json' | 'text/plain';
+  readonly accept: 'application/json' | 'application/jsonl' | 'text/plain';
   readonly timeoutMs: number;
   /** Aborts when the user interrupts the command. */
   readonly interrupted: AbortSignal;

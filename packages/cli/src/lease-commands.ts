@@ -14,7 +14,7 @@ export function addLeaseCommand(program: Command, io: ProcessIo, outcome: Outcom
     .command('lease')
     .description('lease nodes through a gateway, without ZooKeeper: create, list, show, renew, release, ssh')
     .addArgument(new Argument('<action>', 'what to do').choices(ACTIONS))
-    .argument('[name...]', 'labels for create; ids of leases for the others; for ssh an id and a command')
+    .argument('[name...]', 'labels for create; ids of leases for the others; for ssh an id, -- and a command')
     .option('--gateway <url>', 'address of the gateway (default: $NODEPOOL_GATEWAY)')
     .option('--token-file <file>', 'file with the token (default: $NODEPOOL_TOKEN_FILE, or the token $NODEPOOL_TOKEN)')
     .option('--count <n>', 'create: nodes of each label', wholeNumber(1, 1000))

@@ -25,6 +25,13 @@ export function formatOption(formats: readonly ListFormat[] = LIST_FORMATS): Opt
   return new Option('-o, --format <form>', 'form of the result').choices(formats).default('pretty');
 }
 
+export function launcherOption(): Option {
+  return new Option(
+    '--launcher <url>',
+    'web endpoint of a launcher; can be repeated (default: those of all registered launchers)',
+  ).argParser((url: string, urls: readonly string[] | undefined) => [...(urls ?? []), url]);
+}
+
 /** An option of its own for a condition on a field. */
 type ShortFilter = 'state' | 'label' | 'provider' | 'image';
 

@@ -19,7 +19,8 @@ import { addImageCommands } from './image-commands.js';
 import { addLeaseCommand } from './lease-commands.js';
 import { addRequestCommands } from './request-commands.js';
 import type { FormatOption, OnStore, Outcome } from './options.js';
-import { addList, addListOptions, example, formatOption, seconds } from './options.js';
+import { addList, addListOptions, example, formatOption, launcherOption, seconds } from './options.js';
+import { addPlanCommands } from './plan-commands.js';
 import type { ListOptions } from './lists/list-command.js';
 import type * as RunDoctor from './run-doctor.js';
 import type * as RunDrivers from './run-drivers.js';
@@ -95,6 +96,7 @@ function makeProgram(io: ProcessIo, outcome: Outcome): Command {
   addWait(program, onStore);
   addExplain(program, io, onStore);
   addConfigCommands(program, io);
+  addPlanCommands(program, io, onStore);
   addDoctor(program, io);
   addCompletion(program, io);
   addHelp(program);
@@ -156,13 +158,6 @@ function addWait(program: Command, onStore: OnStore): void {
 
 interface ExplainCliOptions extends FormatOption {
   readonly launcher?: readonly string[];
-}
-
-function launcherOption(): Option {
-  return new Option(
-    '--launcher <url>',
-    'web endpoint of a launcher; can be repeated (default: those of all registered launchers)',
-  ).argParser((url: string, urls: readonly string[] | undefined) => [...(urls ?? []), url]);
 }
 
 function addExplain(program: Command, io: ProcessIo, onStore: OnStore): void {

@@ -1,8 +1,16 @@
 /** `nodepool explain job https://github.com/acme/app/actions/runs/1001`: the step that a job waits in. */
 
 import { expect, it } from '@jest/globals';
-import type { KnownJob, RunnerData, ScaleSetRecord } from '@nodepool/store/github';
-import { explainJobs, explainUnknown, runPageOf } from '../src/describe/github-job.js';
+import {
+  explainJobs,
+  explainUnknown,
+  RunnerPlaces,
+  runPageOf,
+  scaleSetRecordIn,
+  type KnownJob,
+  type RunnerData,
+  type ScaleSetRecord,
+} from '@nodepool/store/github';
 
 const PAGE = { repository: 'acme/app', run: 1001 };
 const JOB: KnownJob = {
@@ -12,7 +20,7 @@ const JOB: KnownJob = {
 const RECORD: ScaleSetRecord = {
   ...{ installation: 'acme', scaleSet: 'linux', url: 'https://github.com/acme', nodeLabel: 'debian', bridge: 'b-1' },
   ...{ id: 1, session: 's', capacity: 3, capacityReason: 'provider cloud has 3 free instances', jobsAvailable: 1 },
-  ...{ jobsAssigned: 2, jobsRunning: 1, runners: {}, problem: null, written: 0, jobs: [JOB] },
+  ...{ jobsAssigned: 2, jobsRunning: 1, runners: {}, problem: null, written: 0, jobs: [JOB], phases: [] },
 };
 const DATA: RunnerData = {
   ...{ installation: 'acme', scaleSet: 'linux', runner: 'linux-1', job: null, agent: null, started: false },
@@ -22,7 +30,7 @@ function says(job: Partial<KnownJob>, more: Partial<ScaleSetRecord> = {}, node?:
   const records = [{ ...RECORD, jobs: [{ ...JOB, ...job }], ...more }];
   const nodes = node === undefined ? [] : [{ id: '0000000007', state: 'in-use' as const, data: node }];
   const requests = request === undefined ? [] : [{ id: '200-0000000042', state: 'requested' as const, data: request }];
-  return explainJobs(PAGE, records, requests, nodes, 130_000)[0]?.says.join(' ');
+  return explainJobs(PAGE, records, new RunnerPlaces(requests, nodes), 130_000)[0]?.says.join(' ');
 }
 
 it.each([
@@ -49,7 +57,18 @@ it('names the trouble of the connection, and the result of an ended job', () => 
 });
 
 it('names the capacity of each scale set if none has got the run', () => {
-  expect(explainJobs({ ...PAGE, run: 5 }, [RECORD], [], [], 0)).toEqual([]);
+  expect(explainJobs({ ...PAGE, run: 5 }, [RECORD], new RunnerPlaces([], []), 0)).toEqual([]);
   expect(explainUnknown([RECORD])[0]).toContain('it may get 3 jobs at once (provider cloud has 3 free instances)');
   expect(explainUnknown([])).toEqual(['No bridge has served a scale set yet: nodepool-github does not run.']);
+});
+
+it('a record is read without trust, and its unknown members are ignored', () => {
+  const read = (value: unknown): ScaleSetRecord | undefined => scaleSetRecordIn(Buffer.from(JSON.stringify(value)));
+  const phase = { repository: 'acme/app', phase: 'node', count: 1, p50: 1, p95: 2 };
+  expect(read({ ...RECORD, phases: [phase], more: 1 })).toEqual({ ...RECORD, phases: [phase] });
+  const nonsense = { jobs: [7, {}], phases: [{ phase: 'lunch' }], runners: { busy: 'x' }, url: 5, capacity: null };
+  const { installation, scaleSet } = RECORD;
+  expect(read({ installation, scaleSet, ...nonsense })).toMatchObject({ jobs: [], phases: [], runners: {}, url: '' });
+  expect(read({ installation })).toBeUndefined();
+  expect(scaleSetRecordIn(Buffer.from('{'))).toBeUndefined();
 });

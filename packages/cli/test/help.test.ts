@@ -36,6 +36,8 @@ const COMMANDS = [
   'describe',
   'config-validate',
   'drivers',
+  'plan',
+  'journal',
   'doctor',
   'completion',
 ];

@@ -3,6 +3,7 @@ import { mkdir, open, readdir, readFile, readlink, stat, symlink, writeFile } fr
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { newReview } from '@nodepool/core';
 import { World } from './world.js';
 
 let world: World;
@@ -486,6 +487,20 @@ describe('nodepool alien-image-list', () => {
         '| cloud    | name of image-3 | image-3  |',
       ],
     ]);
+  });
+
+  it('does not list the images of uploads in any stage of their tests', async () => {
+    const build = await world.build('debian-12', 'b1');
+    const stages = ['uploaded', 'launch-tested', 'canary', 'promoted', 'rejected', 'revoked'] as const;
+    const images: object[] = [image('image-99', '0000000099')];
+    for (const [index, stage] of stages.entries()) {
+      const review = { ...newReview(1, 'builder', 'uploaded'), stage };
+      const { id } = await world.upload(build, 'cloud', { external_id: `image-${index}`, review });
+      images.push(image(`image-${index}`, id));
+    }
+    await cloud(JSON.stringify(images));
+    const { out } = await world.run('alien-image-list', 'cloud', '--format', 'name');
+    expect(out.printed.match(/image-\d+/g)).toEqual(['image-99']);
   });
 
   it('reports unreachable clouds, and exits with 1', async () => {

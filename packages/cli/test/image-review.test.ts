@@ -100,6 +100,27 @@ describe('the commands for images', () => {
     expect(chosen()).toBe('new');
   });
 
+  it('withdraw the only upload that requests can use only with --force, and say what waits', async () => {
+    await add('old', 10);
+    for (const action of ['reject', 'revoke']) {
+      const { code, said } = await image(action, 'debian', '--build', 'old');
+      expect({ code, said }).toEqual({
+        code: 1,
+        said: expect.stringMatching(/requests for its labels wait until another build is uploaded; .* --force/),
+      });
+    }
+    expect(chosen()).toBe('old');
+    await add('new', 20, true);
+    expect((await image('revoke', 'debian', '--build', 'old')).said).toMatch(/until build new has passed its tests/);
+    expect(await image('revoke', 'debian', '--build', 'old', '--force')).toMatchObject({
+      code: 0,
+      said: expect.stringMatching(/is revoked[^]*wait until build new has passed its tests/),
+    });
+    expect((await image('reject', 'debian')).said).toMatch(/wait until another build is uploaded/);
+    expect(reviewOf('new')).toMatchObject({ stage: 'uploaded' });
+    expect(await image('reject', 'debian', '--force')).toMatchObject({ code: 0 });
+  });
+
   it('revoke a named build at every provider, and only there', async () => {
     await add('old', 10);
     await add('old', 10, false, 'other');

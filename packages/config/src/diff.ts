@@ -21,7 +21,7 @@ export interface ConfigDiff {
   readonly drivers: NameChanges;
   readonly zookeeper: boolean;
   readonly webapp: boolean;
-  /** True if a global setting differs: the builder's directories, log retention, hold age, driver names. */
+  /** True if a global setting differs: directories, log retention, hold age, fair shares, prices, driver names. */
   readonly settings: boolean;
 }
 
@@ -67,7 +67,9 @@ export function sameProvider(
  */
 export function settingsOfProvider({ driver, section, diskImages, pools }: ProviderConfig): unknown {
   const connections = [...pools.values()].map(({ labels }) => [...labels.values()].map(({ connection }) => connection));
-  return { driver, section, diskImages, connections };
+  // Prices are read where costs are shown, and change nothing in a provider.
+  const { prices: _, ...rest } = section;
+  return { driver, section: rest, diskImages, connections };
 }
 
 /** Returns true if both configurations use the same package for the driver. */
@@ -101,6 +103,7 @@ function changes<T>(
 }
 
 function settingsOf(config: NodepoolConfig): unknown {
-  const { elementsDir, imagesDir, buildLogDir, buildLogRetention, maxHoldAgeMs, drivers } = config;
-  return { elementsDir, imagesDir, buildLogDir, buildLogRetention, maxHoldAgeMs, drivers };
+  const { elementsDir, imagesDir, buildLogDir, buildLogRetention, maxHoldAgeMs, fairShares, drivers } = config;
+  const prices = [...config.providers].map(([name, { section }]) => [name, section['prices']]);
+  return { elementsDir, imagesDir, buildLogDir, buildLogRetention, maxHoldAgeMs, fairShares, drivers, prices };
 }

@@ -82,6 +82,7 @@ class Inheritance {
     this.inProgress.add(entry.name);
     const parent = this.parentOf(entry);
     this.checkCommand(entry);
+    this.checkSource(entry);
     const image = readDiskImage(entry, parent, this.releaseOf(entry));
     this.inProgress.delete(entry.name);
     this.resolved.set(entry.name, image);
@@ -128,6 +129,15 @@ class Inheritance {
       if (wordsOf(text) !== undefined) continue;
       this.report.at(this.document, [...path, ...at], { expected: 'words with closed quotes, as in a shell' });
     }
+  }
+
+  /** Reports a checksum whose address proves nothing: a host on the way could change it together with the image. */
+  private checkSource({ index, section }: Entry): void {
+    const sha256 = stringAt(objectAt(section, 'source') ?? {}, 'sha256');
+    if (sha256?.startsWith('http:') !== true) return;
+    this.report.at(this.document, ['diskimages', index, 'source', 'sha256'], {
+      expected: 'the 64 digits of the checksum, or an address with https: over http, it could be changed on the way',
+    });
   }
 
   /** Returns a numeric release as written: `8.0` and 8 are different releases. */
@@ -212,11 +222,15 @@ function bootTestOf(section: JsonObject, inherited: BootTestConfig | undefined):
   };
 }
 
+/** Default limit of the size of a source. */
+const SOURCE_MAX_GIB = 100;
+
 function sourceOf(section: JsonObject): ImageSourceConfig | undefined {
   const source = objectAt(section, 'source');
   if (source === undefined) return undefined;
   const text = (key: string): string | undefined => nonEmpty(stringAt(source, key));
-  return { url: text('url'), path: text('path'), sha256: text('sha256'), format: text('format') };
+  const maxBytes = (numberAt(source, 'max-size') ?? SOURCE_MAX_GIB) * 2 ** 30;
+  return { url: text('url'), path: text('path'), sha256: text('sha256'), format: text('format'), maxBytes };
 }
 
 /** Omits absent settings, so that a configuration without them equals one of an earlier release. */

@@ -17,8 +17,9 @@ export function configurationPrints(config: NodepoolConfig): ConfigurationPrints
   const providers = Object.fromEntries(
     [...config.providers].map(([name, provider]) => [name, printOf(settingsOfProvider(provider))]),
   );
-  const { labels, diskImages, tenantLimits, maxHoldAgeMs } = config;
-  return { fingerprint: printOf({ providers, labels, diskImages, tenantLimits, maxHoldAgeMs }), providers };
+  const { labels, diskImages, tenantLimits, fairShares, maxHoldAgeMs } = config;
+  const common = { providers, labels, diskImages, tenantLimits, fairShares, maxHoldAgeMs };
+  return { fingerprint: printOf(common), providers };
 }
 
 function printOf(value: unknown): string {

@@ -13,10 +13,12 @@ import { loadDiskImages, mergeSecureEnvVars, nonEmpty } from './disk-images.js';
 import { incompatibleKeys } from './compatible.js';
 import type { ConfigDocument } from './document.js';
 import { checkEmptyNumbers } from './empty-values.js';
+import { loadFairShares } from './fair-shares.js';
 import type { ConfigProblem } from './problems.js';
 import { loadProviders } from './providers.js';
 import { checkUniqueNames } from './references.js';
 import { checkPortText } from './port.js';
+import { loadReady, type Report } from './ready/load.js';
 import { ProblemReport } from './report.js';
 import { configSchema, secureSchema } from './schema.js';
 import { SourceText, type Environment } from './source.js';
@@ -192,7 +194,7 @@ async function interpret(
   const zookeeper = loadZooKeeper(main, secure, options.zookeeper !== 'optional', report);
   const diskImages = loadDiskImages(main, report);
   if (secure !== undefined) mergeSecureEnvVars(diskImages, secure, report);
-  const labels = loadLabels(root);
+  const labels = loadLabels(root, (path, problem) => report.at(main, path, problem));
   const drivers = new Map(
     entriesAt(root, 'drivers').map(({ name, section }) => [name, stringAt(section, 'package') ?? ''] as const),
   );
@@ -217,6 +219,7 @@ async function interpret(
     ...providers,
     unserved,
     tenantLimits: loadTenantLimits(root),
+    fairShares: loadFairShares(root),
     drivers,
   };
   return { config, unserved };
@@ -246,13 +249,15 @@ function loadDaemonSettings(root: JsonObject): DaemonSettings {
   };
 }
 
-function loadLabels(root: JsonObject): Map<string, TopLabelConfig> {
+function loadLabels(root: JsonObject, report: Report): Map<string, TopLabelConfig> {
   const labels = new Map<string, TopLabelConfig>();
-  for (const { name, section } of entriesAt(root, 'labels')) {
+  for (const { index, name, section } of entriesAt(root, 'labels')) {
     if (name === '') continue;
+    const ready = loadReady(section, (path, problem) => report(['labels', index, ...path], problem));
     labels.set(name, {
       name,
       minReady: numberAt(section, 'min-ready') ?? 0,
+      ...(ready === undefined ? {} : { ready }),
       maxReadyAgeMs: ageLimit(numberAt(section, 'max-ready-age') ?? 0),
       maxAgeMs: ageLimit(numberAt(section, 'max-age') ?? 0),
       minRetentionMs: Math.max(0, numberAt(section, 'min-retention-time') ?? 0) * 1000,

@@ -1,7 +1,7 @@
 /** Checks references between parts of the file: duplicate names and unknown names. */
 
 import type { DiskImageConfig, ProviderConfigContext, Entry, JsonObject } from '@nodepool/core';
-import { entriesAt, entryNamed, stringAt, isJsonObject } from '@nodepool/core';
+import { entriesAt, entryNamed, objectAt, stringAt, isJsonObject } from '@nodepool/core';
 import type { ConfigDocument } from './document.js';
 import type { KeyPath } from './problems.js';
 import type { ProblemReport, ProblemText } from './report.js';
@@ -20,6 +20,13 @@ export function checkUniqueNames(document: ConfigDocument, report: ProblemReport
   if (!isJsonObject(document.value)) return;
   for (const [list, key] of UNIQUE_LISTS) {
     checkUnique(document.value, list, key, (path, problem) => report.at(document, path, problem));
+  }
+  const shares = objectAt(document.value, 'fair-shares');
+  if (shares === undefined) return;
+  const below: Report = (path, problem) => report.at(document, ['fair-shares', ...path], problem);
+  checkUnique(shares, 'tenants', 'tenant-name', below);
+  for (const { index, section } of entriesAt(shares, 'tenants')) {
+    checkUnique(section, 'projects', 'project-name', (path, problem) => below(['tenants', index, ...path], problem));
   }
 }
 

@@ -38,6 +38,10 @@ function typeWords(type: unknown): string {
 /** Names that are a single segment of a znode or file path. */
 export const PATH_NAME_PATTERN = '^(?!\\.{1,2}$)[^/\\u0000-\\u001f\\u007f-\\u009f]+$';
 
+/** A percentage, and one of more than 0 and less than 100. */
+export const PERCENT_PATTERN = '^(?:100|[0-9]{1,2}(?:\\.[0-9]+)?)%$';
+export const INNER_PERCENT_PATTERN = '^(?!0+(?:\\.0+)?%)[0-9]{1,2}(?:\\.[0-9]+)?%$';
+
 /** Describes the requirement of the keyword that failed. */
 export function expectation(error: ErrorObject): string {
   const limit: unknown = error.schema;
@@ -63,6 +67,8 @@ export function expectation(error: ErrorObject): string {
       return 'a list without repetitions';
     case 'pattern':
       if (limit === PATH_NAME_PATTERN) return 'a name without slashes and control characters, other than "." and ".."';
+      if (limit === PERCENT_PATTERN) return kind.replace('a string', 'a percentage, e.g. "20%"');
+      if (limit === INNER_PERCENT_PATTERN) return 'a percentage of more than "0%" and less than "100%"';
       return `${kind} that matches ${String(limit)}`;
     default:
       return `a value that ${error.message ?? 'is valid'}`;

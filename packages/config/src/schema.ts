@@ -7,6 +7,8 @@ import {
   imageTestProperties,
   type JsonObject,
 } from '@nodepool/core';
+import { readySchema } from './ready/schema.js';
+import { fairSharesSchema } from './fair-shares.js';
 import { PATH_NAME_PATTERN } from './schema-words.js';
 import { DEFAULT_MAX_IDLE_SECONDS, DEFAULT_MAX_WAIT_MS } from './types.js';
 
@@ -118,7 +120,13 @@ const imageSource: JsonObject = {
       ...name,
       pattern: '^(?:[0-9a-fA-F]{64}|https?://.*)$',
       description:
-        'SHA-256 of the file, or the address of a file with it, as `sha256sum` writes it. Required with `url`.',
+        'SHA-256 of the file, or the https address of a file with it, as `sha256sum` writes it. Required with `url`.',
+    },
+    'max-size': {
+      type: 'number',
+      exclusiveMinimum: 0,
+      default: 100,
+      description: 'Maximum size of the file, and of the disk in it, in GiB.',
     },
     format: {
       ...name,
@@ -197,6 +205,7 @@ const label = mapping(
       default: 0,
       description: 'Number of nodes to keep ready. -1 disables the label.',
     },
+    ready: readySchema,
     'max-ready-age': {
       type: ['number', 'null'],
       default: 0,
@@ -221,7 +230,7 @@ const label = mapping(
       default: DEFAULT_MAX_IDLE_SECONDS,
       compatible: false,
       description:
-        'Time after which a ready node that no request needs is deleted, in seconds, if the label has `min-ready` nodes without it. 0: never, as in the Python Nodepool.',
+        'Time after which a ready node that no request needs is deleted, in seconds, if the label has enough ready nodes without it. 0: never, as in the Python Nodepool.',
     },
     'max-wait': {
       ...optionalSeconds,
@@ -327,6 +336,7 @@ export const configSchema: JsonSchema = {
       diskimages: listOf(diskImage, 'Disk images that the builder builds.'),
       providers: listOf(provider, 'Clouds that provide nodes.'),
       'tenant-resource-limits': listOf(tenantLimits, 'Limits per tenant.'),
+      'fair-shares': fairSharesSchema,
       drivers: { ...listOf(driverAlias, 'Short names for driver packages.'), compatible: false },
     },
     [],

@@ -2,6 +2,8 @@
 
 import type { DiskImageConfig, Driver, ProviderConfig } from '@nodepool/core';
 import type { DriverPackage } from './discovery/load-driver.js';
+import type { ReadySettings } from './ready/settings.js';
+import type { FairShares } from './fair-shares.js';
 
 export interface NodepoolConfig {
   readonly webapp: { readonly port: number; readonly listenAddress: string };
@@ -23,6 +25,8 @@ export interface NodepoolConfig {
   readonly unserved?: ReadonlySet<string>;
   /** Limits by tenant and resource name (`instances`, `cores`, `ram`, `volumes`, `volume-gb`, …). */
   readonly tenantLimits: ReadonlyMap<string, Readonly<Record<string, number>>>;
+  /** Weights of the tenants; absent or undefined if only the priorities of requests count. */
+  readonly fairShares?: FairShares | undefined;
   /** Packages or paths by the short names of drivers. */
   readonly drivers: ReadonlyMap<string, string>;
   /** The loaded drivers of `providers`, by their configured name. */
@@ -58,13 +62,15 @@ export interface TopLabelConfig {
   readonly name: string;
   /** -1: the label is disabled. */
   readonly minReady: number;
+  /** Number of ready nodes that is not constant; undefined: `minReady` alone decides. */
+  readonly ready?: ReadySettings | undefined;
   /** Infinity: no limit. */
   readonly maxReadyAgeMs: number;
   /** Age from its creation at which a free ready node is replaced. Absent or Infinity: no limit. */
   readonly maxAgeMs?: number | undefined;
   /** Age from its creation before which a ready node is not deleted. Absent: 0. */
   readonly minRetentionMs?: number | undefined;
-  /** Time after which a free ready node beyond `minReady` is deleted. Absent or Infinity: never. */
+  /** Time after which a free ready node that the label does not need is deleted. Absent or Infinity: never. */
   readonly maxIdleMs?: number | undefined;
   /** Limit of the wait of a request for the label, from its creation. */
   readonly maxWaitMs: number;

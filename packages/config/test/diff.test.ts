@@ -53,6 +53,16 @@ describe('the difference of two configurations', () => {
     },
   );
 
+  it('is a setting, and restarts no provider, if prices or fair shares changed', async () => {
+    const prices = 'name: one, prices: {currency: EUR, types: {m1: 1}}, cloud: x';
+    for (const changed of [
+      await diff(['name: one, cloud: x', prices]),
+      await diff(['tenant-resource-limits', 'fair-shares: {half-life: 60}\ntenant-resource-limits']),
+    ]) {
+      expect(changed).toMatchObject({ empty: false, settings: true, providers: none });
+    }
+  });
+
   it('names no provider when only the build of its disk image changed', async () => {
     const changed = await diff(['{name: base}', '{name: base, elements: [vm], rebuild-age: 60}']);
     expect(changed.diskImages).toEqual({ ...none, changed: ['base', 'noble'] });

@@ -60,6 +60,11 @@ diskimages:
   it.each([
     ['a download without its checksum', "source: {url: 'https://example.org/a.raw'}"],
     ['both', `source: {url: 'https://example.org/a.raw', sha256: '${DIGITS}', path: /a}`],
+    [
+      'a checksum from an address that can be changed on the way',
+      "source: {url: 'http://example.org/a.raw', sha256: 'http://example.org/SHA256SUMS'}",
+    ],
+    ['a limit of nothing', 'source: {path: /a.raw, max-size: 0}'],
     ['a relative path', 'source: {path: a.raw}'],
     ['a checksum of another kind', "source: {path: /a.raw, sha256: '1234'}"],
   ])('is refused with %s', async (_what, key) => {

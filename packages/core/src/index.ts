@@ -4,6 +4,8 @@ export * from './model/image.js';
 export * from './model/image-review.js';
 export * from './model/json.js';
 export * from './model/node.js';
+export * from './model/prices.js';
+export * from './runtime/tracing.js';
 export * from './model/request.js';
 export * from './runtime/abort.js';
 export * from './runtime/abort-callbacks.js';

@@ -39,6 +39,7 @@ export function instanceOf(data: Ec2Instance, session: ProviderSession): Instanc
     privateIpv4,
     publicIpv6,
     interfaceIp: isInternal(tags, session) ? privateIpv4 : (usable ?? publicIpv6 ?? privateIpv4),
+    machine: InstanceType === '' ? undefined : { type: InstanceType, market: isSpot ? 'spot' : 'on-demand' },
     resources: resourcesOf(types.known(InstanceType), {
       instanceType: InstanceType,
       market: isSpot ? 'spot' : 'on-demand',

@@ -45,6 +45,7 @@ describe('a launch', () => {
     const launched = await test.launch();
     expect(launched.interfaceIp).toBe(launched.publicIpv4);
     expect(launched.resources).toEqual({ instances: 1, cores: 1, ram: 8192, [STANDARD]: 2 });
+    expect(launched.machine).toEqual({ type: 'm5.large', market: 'on-demand' });
     const { inspect, calls } = open.cloud;
     expect(calls.count('ec2.RunInstances')).toBe(1);
     for (const { tags } of [...inspect.instances(), ...inspect.volumes(), ...inspect.networkInterfaces()]) {

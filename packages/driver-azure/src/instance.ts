@@ -7,7 +7,8 @@ import { resourcesOf } from './quota.js';
 /** Converts a listed VM. Listings lack addresses, so a listed VM is never ready. */
 export function instanceOf(vm: VirtualMachine, sizes: ReadonlyMap<string, VmSize> | undefined): Instance {
   const { hardwareProfile, osProfile, priority, provisioningState: state } = vm.properties ?? {};
-  const size = sizes?.get((hardwareProfile?.vmSize ?? '').toLowerCase());
+  const vmSize = hardwareProfile?.vmSize;
+  const size = sizes?.get((vmSize ?? '').toLowerCase());
   const spot = priority === 'Spot' || priority === 'Low';
   return {
     externalId: vm.name ?? nameIn(vm.id) ?? '',
@@ -21,6 +22,7 @@ export function instanceOf(vm: VirtualMachine, sizes: ReadonlyMap<string, VmSize
     cloud: 'Azure',
     region: vm.location,
     az: vm.zones?.[0],
+    machine: vmSize === undefined ? undefined : { type: vmSize, market: spot ? 'spot' : 'on-demand' },
     resources: size === undefined ? { instances: 1 } : resourcesOf(size, spot),
   };
 }

@@ -54,6 +54,7 @@ describe('a launch', () => {
     expect(launched.privateIpv4).toMatch(/^10\./);
     expect(launched.interfaceIp).toBe(launched.publicIpv4);
     expect(launched.resources).toEqual({ instances: 1, cores: 1, regionalcores: 1, ram: 512, standardbsfamily: 1 });
+    expect(launched.machine).toEqual({ type: 'Standard_B1ls', market: 'on-demand' });
     expect(open.cloud.calls.count('virtualMachines.put')).toBe(1);
     expect(everything()).toHaveLength(4);
     for (const { tags } of everything()) expect(tags['nodepool_node_id']).toBe('0000000001');
@@ -126,6 +127,7 @@ describe('a launch', () => {
     const launched = await test.launch('0000000001', { availabilityZone: '2' });
     expect(launched.az).toBe('2');
     expect(launched.resources).toEqual({ instances: 1, cores: 4, ram: 16_384, lowprioritycores: 4 });
+    expect(launched.machine?.market).toBe('spot');
     const [vm] = open.cloud.list(VMS);
     expect(vm?.extra).toMatchObject({ zones: ['2'], identity: { userAssignedIdentities: { [identity]: {} } } });
     expect(vm?.properties).toMatchObject({

@@ -21,6 +21,7 @@ export function instanceOf(instance: CloudInstance): Instance {
     publicIpv6: instance.publicIpv6,
     cloud: 'example',
     az: instance.zone,
+    machine: instance.size === null ? undefined : { type: instance.size },
     resources: { instances: 1, cores: instance.cores, ram: instance.ram },
     // Only the cloud knows the port on which the instance listens.
     connection: instance.sshPort === null ? undefined : { port: instance.sshPort },

@@ -21,6 +21,7 @@ describe('a launch', () => {
       publicIpv6: made?.publicIpv6,
       az: 'b',
       resources: { instances: 1, cores: 1, ram: 1024 },
+      machine: { type: 'small' },
     });
   });
 

@@ -185,6 +185,7 @@ export function instanceOf(
     region,
     az: place.zone,
     hostId: stringAt(objectAt(data, 'resourceStatus') ?? {}, 'physicalHost'),
+    machine: machineType === '' ? undefined : { type: machineType, market: isPreemptible(data) ? 'spot' : 'on-demand' },
     resources: needOf(
       { machineType, preemptible: preemptibleQuota && isPreemptible(data), accelerators: acceleratorsOf(data) },
       sizeOf(machineType),

@@ -29,7 +29,8 @@ describe('an instance', () => {
       { network: 'ci', subnetwork: 'ci-a', 'service-account': 'nodes@acme.example' },
     );
     const { cloud, provider } = await openWith(used);
-    await provider.launch();
+    const { machine } = await provider.launch();
+    expect(machine).toEqual({ type: 'e2-micro', market: 'spot' });
     const name = /^np0000000001-[0-9a-f]{8}$/;
     const labels = {
       team: 'ci',

@@ -47,6 +47,7 @@ export function instanceOf(
     region: facts.region,
     az: server.availabilityZone,
     hostId: server.hostId,
+    machine: machineOf(server, facts),
     resources: resourcesOf(server, facts, volumeSizes),
   };
 }
@@ -65,12 +66,24 @@ function failureOf({ status, task, fault }: Server): string | undefined {
   return task === 'deleting' || DELETED_STATES.has(status) ? 'it is being deleted' : undefined;
 }
 
+function machineOf({ flavor }: Server, facts: InstanceFacts): Instance['machine'] {
+  const type = flavorIn(flavor, facts)?.name;
+  return type === undefined ? undefined : { type };
+}
+
+function flavorIn(
+  flavor: Server['flavor'],
+  { flavors }: InstanceFacts,
+): { readonly vcpus: number; readonly ram: number; readonly name?: string } | undefined {
+  return 'id' in flavor ? flavors.find(({ id }) => id === flavor.id) : flavor;
+}
+
 function resourcesOf(
   { flavor, volumes }: Server,
-  { flavors }: InstanceFacts,
+  facts: InstanceFacts,
   volumeSizes: ReadonlyMap<string, number>,
 ): Resources {
-  const size = 'id' in flavor ? flavors.find(({ id }) => id === flavor.id) : flavor;
+  const size = flavorIn(flavor, facts);
   const known = volumes.flatMap((id) => volumeSizes.get(id) ?? []);
   return {
     instances: 1,

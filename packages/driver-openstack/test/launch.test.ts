@@ -141,7 +141,8 @@ describe('a server', () => {
 
   it('that boots from a volume has a tagged volume of the given size, which is deleted with it', async () => {
     await provider({}, { 'boot-from-volume': true, 'volume-size': 7 });
-    const { externalId, resources } = await test.launch();
+    const { externalId, resources, machine } = await test.launch();
+    expect(machine).toEqual({ type: 'm1.tiny' });
     expect(resources).toEqual({ instances: 1, cores: 1, ram: 512, volumes: 1, 'volume-gb': 7 });
     const [volume] = open.cloud.inspect.volumes();
     expect(volume).toMatchObject({ sizeGb: 7, serverId: externalId, metadata: test.tagsOf('0000000001') });

@@ -1,12 +1,14 @@
 /** Creates the resources of a gateway process and stops them. */
 
 import { hostname } from 'node:os';
+import { isDeepStrictEqual } from 'node:util';
 import type { ConfigWatcher } from '@nodepool/config';
 import { systemClock, systemRandom, type Logger } from '@nodepool/core';
 import {
   dumpProcess,
   EventLoopMonitor,
   followConfig,
+  LiveSettings,
   reportProcess,
   ZooKeeperWatch,
   type Daemon,
@@ -15,7 +17,7 @@ import {
 import { addMetricsPage, createHttpServer, type HttpServer } from '@nodepool/daemon/web';
 import { Gateway } from './gateway.js';
 import { OTHER_ADDRESS, type GatewayFlags } from './program.js';
-import { LiveSettings } from './settings/live-settings.js';
+import { settingsSource } from './settings/settings-source.js';
 import type { Settings } from './settings/settings.js';
 
 export interface GatewayDaemonOptions extends DaemonSetup, Pick<GatewayFlags, 'statusPort' | 'statusAddress'> {
@@ -30,7 +32,7 @@ export function createGatewayDaemon(options: GatewayDaemonOptions): Daemon {
 
 class GatewayDaemon implements Daemon {
   private readonly gateway: Gateway;
-  private readonly settings: LiveSettings;
+  private readonly settings: LiveSettings<Settings>;
   private readonly watcher: ConfigWatcher;
   private readonly zooKeeperWatch: ZooKeeperWatch;
   private readonly eventLoop = new EventLoopMonitor();
@@ -41,7 +43,7 @@ class GatewayDaemon implements Daemon {
     const { zooKeeper, load, loaded, log, metrics, file, settings } = options;
     const clock = systemClock;
     const tasks = { run: this.inBackground.bind(this) };
-    this.settings = new LiveSettings(settings, { file, clock, log, metrics, tasks });
+    this.settings = new LiveSettings(settings, { ...settingsSource(file), clock, log, metrics, tasks });
     this.gateway = new Gateway({
       ...{ zooKeeper, clock, log, metrics, random: systemRandom, settings: this.settings },
       identifier: `${hostname()}-${process.pid}`,
@@ -66,6 +68,10 @@ class GatewayDaemon implements Daemon {
     const { port } = await this.gateway.start();
     const { listen, tls } = this.settings.current;
     log.info('Gateway listens', { address: listen.address, port, tls: tls !== undefined });
+    this.settings.onChange(({ listen: changed }) => {
+      if (isDeepStrictEqual(changed, listen)) return;
+      log.warn('A changed address takes effect at the next start of the program', { listen: changed });
+    });
     await this.settings.start();
     await this.watcher.start();
   }

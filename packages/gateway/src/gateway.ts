@@ -2,6 +2,7 @@
 
 import { readFile } from 'node:fs/promises';
 import type { Logger, TaskSupervisor } from '@nodepool/core';
+import type { LiveSettings } from '@nodepool/daemon';
 import type { Store } from '@nodepool/store';
 import { Authenticator } from './auth/authenticator.js';
 import { IssuerTokens } from './auth/issuer-tokens.js';
@@ -9,11 +10,10 @@ import { EventStreams } from './http/event-streams.js';
 import { GatewayServer, type Certificate } from './http/gateway-server.js';
 import { addLeaseRoutes } from './http/lease-routes.js';
 import { Leases, type LeasesOptions } from './leases/leases.js';
-import type { LiveSettings } from './settings/live-settings.js';
 import type { Settings } from './settings/settings.js';
 
 export interface GatewayOptions extends Omit<LeasesOptions, 'retention'> {
-  readonly settings: LiveSettings;
+  readonly settings: LiveSettings<Settings>;
 }
 
 export class Gateway {

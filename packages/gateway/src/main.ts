@@ -1,12 +1,12 @@
 /** Runs the gateway from its command line to its exit code. */
 
 import { connectToZooKeeper } from '@nodepool/store';
-import { runDaemon } from '@nodepool/daemon';
+import { runDaemon, SettingsError } from '@nodepool/daemon';
 import type { ProcessSignals } from '@nodepool/daemon/process-setup';
 import { createGatewayDaemon } from './daemon.js';
 import { newToken } from './new-token.js';
 import { OTHER_ADDRESS, parseCommandLine, PROGRAM_NAME } from './program.js';
-import { readSettings, SettingsError, type Settings } from './settings/settings.js';
+import { readSettings, type Settings } from './settings/settings.js';
 
 const print = (text: string): void => void process.stdout.write(text);
 const printError = (text: string): void => void process.stderr.write(text);

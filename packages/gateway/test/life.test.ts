@@ -199,3 +199,24 @@ it('a node that is deleted before it is locked is replaced', async () => {
   await world.clean();
   expect(client).toBeDefined();
 });
+
+it('a lease continues the trace of the call that creates it', async () => {
+  world.launcher.mode = 'wait';
+  const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
+  const createWith = (headers: Record<string, string>): Promise<Response> =>
+    gateway.fetch('/v1/leases', {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', ...headers },
+      body: JSON.stringify({ labels: ['debian'] }),
+    });
+  const created = [await createWith({ traceparent }), await createWith({ traceparent: 'no trace' })];
+  const requests = world.paths('/nodepool/requests').map((path) => {
+    const data = world.server.dump().get(path)?.data ?? new Uint8Array();
+    return (JSON.parse(Buffer.from(data).toString()) as { requestor_data: Record<string, unknown> }).requestor_data;
+  });
+  expect(requests.map(({ traceparent: found }) => found)).toEqual([traceparent, undefined]);
+  for (const response of created) {
+    const { id } = (await response.json()) as LeaseDocument;
+    await gateway.client().release(id);
+  }
+});

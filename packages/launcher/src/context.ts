@@ -1,4 +1,4 @@
-import type { Clock, Logger, Metrics, RandomSource, TaskSupervisor } from '@nodepool/core';
+import type { ApiCall, Clock, Logger, Metrics, RandomSource, TaskSupervisor } from '@nodepool/core';
 import type { DecisionRecorder, TimelineRecorder } from '@nodepool/status';
 import type { Store } from '@nodepool/store';
 
@@ -28,6 +28,8 @@ export interface LauncherContext {
   readonly decisions: DecisionRecorder;
   /** Records what requests wait for and the stages of launches, for their timelines. */
   readonly timelines: TimelineRecorder;
+  /** Receives every call to a cloud for traces; undefined while tracing is off. */
+  readonly traces?: { apiCall(provider: string, call: ApiCall): void } | undefined;
 }
 
 /** Switches for experiments and benchmarks. Everything is enabled in operation. */

@@ -7,7 +7,7 @@ import { BlockWatch, EventLoopMonitor, HeapPolicy, followConfig, reportProcess }
 import { TaskSupervisor, nextTurn, packageVersion, systemClock, systemRandom, type Logger } from '@nodepool/core';
 import { openStore, type Store, type WebEndpoint } from '@nodepool/store';
 import type { ConfigWatcher, NodepoolConfig } from '@nodepool/config';
-import { DecisionLog, RecentFailures, Recorder } from '@nodepool/status';
+import { DecisionLog, RecentFailures, Recorder, TimelineSpans } from '@nodepool/status';
 import { NodeScanner } from './launch/scan/node-scanner.js';
 import { OTHER_ADDRESS } from './context.js';
 import { Launcher } from './launcher.js';
@@ -44,6 +44,8 @@ export class LauncherDaemon implements Daemon {
   private readonly recorder: Recorder;
   private readonly failures = new RecentFailures(systemClock);
   private readonly decisions = new DecisionLog({ clock: systemClock });
+  /** Undefined while tracing is off. */
+  private readonly spans: TimelineSpans | undefined;
   private endReports: readonly (() => void)[] = [];
 
   constructor(private readonly options: LauncherDaemonOptions) {
@@ -62,12 +64,17 @@ export class LauncherDaemon implements Daemon {
       activity: () => this.launcher.activity(),
       summaries: () => this.launcher.summaries(),
       stateDir: options.stateDir,
+      providers: () => this.watcher.config.providers,
     });
+    const { timelines } = this.recorder;
+    const { tracing } = options;
+    this.spans =
+      tracing === undefined ? undefined : new TimelineSpans({ tracing, clock, store: this.store, timelines });
     this.launcher = new Launcher({
       store: this.store,
       clock,
       random,
-      log,
+      log: this.spans?.watch(log) ?? log,
       tasks: this.tasks,
       scanner: new NodeScanner({ clock }),
       hostname: hostname(),
@@ -75,7 +82,8 @@ export class LauncherDaemon implements Daemon {
       version: packageVersion(__dirname),
       metrics: this.recorder.metrics,
       decisions: this.decisions,
-      timelines: this.recorder.timelines,
+      timelines: this.spans ?? timelines,
+      traces: this.spans,
       backfillWindowMs: options.backfillWindowMs,
     });
     const { store, tasks } = this;
@@ -108,6 +116,7 @@ export class LauncherDaemon implements Daemon {
       explain: {
         ...{ decisions, activity: () => this.launcher.activity(), timelines: this.recorder.timelines },
         queuePosition: (id) => this.launcher.queuePosition(id),
+        readyTarget: (label) => this.launcher.readyTarget(label),
       },
       status: {
         hostname: hostname(),
@@ -117,6 +126,7 @@ export class LauncherDaemon implements Daemon {
         refusedSince: () => this.watcher.refusedSince,
         failures,
         recorder: this.recorder,
+        capacity: () => this.launcher.capacity(),
         eventLoopDelay: () => this.eventLoop.read(),
       },
     });
@@ -136,6 +146,7 @@ export class LauncherDaemon implements Daemon {
       reportSuspensions(metrics, store.suspensions),
     ];
     await this.recorder.start();
+    if (this.spans !== undefined) this.endReports = [...this.endReports, this.spans.start()];
     store.start();
     this.ensembleMetrics.start();
     await this.launcher.start(config, await this.startWeb(config, fqdn));

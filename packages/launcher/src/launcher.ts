@@ -4,8 +4,8 @@
  */
 
 import { isDeepStrictEqual } from 'node:util';
-import { configurationPrints, sameProvider, type NodepoolConfig } from '@nodepool/config';
-import type { ProviderActivity, ProviderSummary, QueuePosition } from '@nodepool/status';
+import { configurationPrints, sameProvider, type NodepoolConfig, type ReadyTarget } from '@nodepool/config';
+import type { Capacity, ProviderActivity, ProviderSummary, QueuePosition } from '@nodepool/status';
 import { silentDecisions, silentTimelines, withRetired } from '@nodepool/status';
 import { nextTurn, reasonOf, shortened, silentMetrics, type Driver, type ProviderConfig } from '@nodepool/core';
 import type { ComponentData, ComponentHandle, ConfigurationFacts, WebEndpoint } from '@nodepool/store';
@@ -17,10 +17,14 @@ import type { Controller } from './controller.js';
 import { createControllers } from './controllers.js';
 import { driverVersions, DriversInUse } from './provider/drivers-in-use.js';
 import { LimitMetrics } from './metrics/limits.js';
+import { ServiceOrder } from './fairness/service-order.js';
+import { capacityOf } from './quota/shared-capacity.js';
+import { sharedUse } from './quota/shared-use.js';
 import { QuotaLedger } from './quota/quota-ledger.js';
 import { poolComponent } from './pool/pool-registration.js';
 import { ProviderRuntime, type ProvidersShare } from './provider/provider-runtime.js';
 import { RequestScheduler } from './scheduling/request-scheduler.js';
+import { ReadyTargets } from './supply/ready-targets.js';
 import { TurnLimiter } from './quota/turn-limiter.js';
 
 /** Limit of the labels, over all pools, whose needs are requested in one turn of the event loop. */
@@ -36,6 +40,7 @@ export class Launcher implements ProvidersShare {
   private readonly retired = new Set<ProviderRuntime>();
   private component: ComponentHandle<ComponentData> | undefined;
   private controllers: readonly Controller[] = [];
+  private readonly targets: ReadyTargets;
   /** Resolves when the latest configuration is applied; configurations are applied one after another. */
   private applying: Promise<void> = Promise.resolve();
   private config: NodepoolConfig | undefined;
@@ -43,6 +48,7 @@ export class Launcher implements ProvidersShare {
   private readonly unusable = new Map<string, string>();
   private readonly context: LauncherContext;
   private readonly limits: LimitMetrics;
+  private readonly order = new ServiceOrder();
   private readonly drivers: DriversInUse;
   readonly ledger: QuotaLedger;
   readonly candidates: CandidatePools;
@@ -62,20 +68,31 @@ export class Launcher implements ProvidersShare {
       capacity: { breakers: true, offers: true },
       ...options,
     };
+    this.targets = new ReadyTargets(this.context);
     this.limits = new LimitMetrics(this.context.metrics);
     this.drivers = new DriversInUse(this.context.log, this.context.metrics);
-    this.ledger = new QuotaLedger(this.context.store);
+    this.ledger = new QuotaLedger(this.context.store, this.order);
     this.candidates = new CandidatePools(this.context.store.components, this.context.clock, this.context.log);
     this.labelLimiter = new TurnLimiter(this.context.clock, LABELS_PER_TURN);
     this.slowLaunches = new SlowLaunches(this.context.clock, this.context.capacity.breakers);
     this.waitLimits = new WaitLimits(this.context.store.requests, this.context.clock);
-    this.scheduler = new RequestScheduler(this.context, this.candidates, this.waitLimits);
+    this.scheduler = new RequestScheduler(this.context, this.candidates, this.waitLimits, this.order);
   }
 
   /** Returns the current work of the providers, for the stack dump and for explanations. */
   activity(): readonly ProviderActivity[] {
     const present = [...this.runtimes.values()].map((runtime) => runtime.activity());
     return [...this.retired].reduce((all, runtime) => withRetired(all, runtime.activity()), present);
+  }
+
+  /** Returns what limits leave for further nodes. */
+  capacity(): Capacity {
+    const { ledger, runtimes } = this;
+    return {
+      pools: [...runtimes.values()].flatMap((runtime) => runtime.capacity()),
+      providers: [...runtimes.keys()].map((provider) => ({ provider, free: ledger.freeInProvider(provider) })),
+      tenants: [...ledger.freeOfTenants()].map(([tenant, free]) => ({ tenant, free })),
+    };
   }
 
   /** Returns the states of the providers, and what their nodes use. */
@@ -86,6 +103,11 @@ export class Launcher implements ProvidersShare {
   /** Returns the place of a waiting request among the requests with the same needs; undefined if it does not wait. */
   queuePosition(requestId: string): QueuePosition | undefined {
     return this.scheduler.queuePosition(requestId);
+  }
+
+  /** Returns the number of ready nodes that a label should have; undefined if it is not configured. */
+  readyTarget(label: string): ReadyTarget | undefined {
+    return this.config?.labels.has(label) === true ? this.targets.of(label) : undefined;
   }
 
   /** True while ZooKeeper is connected and every configured provider serves requests or is known to fail. */
@@ -115,6 +137,8 @@ export class Launcher implements ProvidersShare {
       this.ledger,
       (provider) => this.runtimes.has(provider),
       (provider) => this.runtimes.has(provider) && this.config?.providers.get(provider)?.createsNodes !== false,
+      this.targets,
+      (forecasts) => this.context.tasks.run('publish the forecasts', async () => this.component?.update({ forecasts })),
     );
     await this.apply(config);
   }
@@ -134,6 +158,7 @@ export class Launcher implements ProvidersShare {
     const parts = [...this.controllers, ...this.runtimes.values(), ...this.retired];
     await Promise.all(parts.map(async (part) => part.stop()));
     this.scheduler.stop();
+    this.order.stop();
     this.waitLimits.stop();
     this.candidates.stop();
     await this.component?.close();
@@ -144,6 +169,7 @@ export class Launcher implements ProvidersShare {
     if (this.stopped) return;
     this.ledger.setTenantLimits(config.tenantLimits);
     this.waitLimits.apply(config);
+    this.applyShares(config);
     this.scheduler.waitLimitsChanged();
     for (const runtime of this.runtimes.values()) runtime.tenantLimitsChanged();
     const { config: before } = this;
@@ -162,6 +188,12 @@ export class Launcher implements ProvidersShare {
     const results = await Promise.allSettled([this.startNew(config, restarts), ...ends]);
     for (const result of results) if (result.status === 'rejected') throw result.reason;
     if (ends.length > 0) for (const controller of this.controllers) controller.apply?.(config);
+  }
+
+  private applyShares({ fairShares }: NodepoolConfig): void {
+    const { store, clock } = this.context;
+    const capacity = capacityOf(clock, this.ledger, () => this.config?.providers.values() ?? []);
+    if (this.order.apply(fairShares, { store, clock, capacity, useOf: sharedUse })) this.scheduler.orderChanged();
   }
 
   /** Retires the providers that are removed or changed. Returns the promises of their retirement by name. */

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, it } from '@jest/globals';
 import { openStore, type Store } from '@nodepool/store';
 import { seededRandom, VirtualClock } from '@nodepool/core/testing';
-import type { ImageBuildData } from '@nodepool/core';
+import type { ImageBuildData, ImageReview, ImageUploadData } from '@nodepool/core';
 import { SimulatedZooKeeperServer } from '@nodepool/zookeeper/simulated';
 import type { ZooKeeper } from '@nodepool/zookeeper';
 import { imageWait } from '../src/pool/pool-labels.js';
@@ -41,6 +41,17 @@ const BUILD: ImageBuildData = {
   shell_type: null,
 };
 
+const UPLOAD: ImageUploadData = {
+  state: 'uploading',
+  state_time: 2,
+  external_id: null,
+  external_name: null,
+  format: 'qcow2',
+  username: null,
+  python_path: null,
+  shell_type: null,
+};
+
 it('the wait reason shows the progress of an image to a provider', async () => {
   const said: string[] = [];
   const look = async (): Promise<void> => {
@@ -61,7 +72,11 @@ it('the wait reason shows the progress of an image to a provider', async () => {
   await look();
   await finish(build.release({ state: 'ready' }));
   await look();
-  await finish(store.images.tryLockUploading({ image: 'debian', build: 'b2', provider: 'cloud' }));
+  const uploading = (await finish(store.images.tryLockUploading({ image: 'debian', build: 'b2', provider: 'cloud' })))!;
+  await look();
+  const upload = await finish(uploading.create(UPLOAD));
+  const review: ImageReview = { stage: 'rejected', since: 1, by: 'ada', reason: 'no sshd', history: [] };
+  await finish(upload.release({ state: 'ready', review }));
   await look();
   expect(said).toEqual([
     'no builder has built it',
@@ -71,5 +86,6 @@ it('the wait reason shows the progress of an image to a provider', async () => {
     'it is being built by nb01',
     'build b2 waits for nb01 to upload it',
     'build b2 is being uploaded',
+    'build b2 is rejected, and another build is needed',
   ]);
 });

@@ -23,7 +23,13 @@ beforeEach(async () => {
   metrics = new MetricsRegistry({ clock, statsd: undefined, prometheus, onError: () => undefined });
   const store: Store = records.asStore();
   const timelines = new Timelines({ store, clock, onError: () => undefined });
-  const explain = { decisions, activity: () => [], timelines, queuePosition: () => undefined };
+  const explain = {
+    decisions,
+    activity: () => [],
+    timelines,
+    queuePosition: () => undefined,
+    readyTarget: () => undefined,
+  };
   server = createWebServer({
     otherAddress: 'choose another port',
     store,

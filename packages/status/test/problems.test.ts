@@ -65,7 +65,8 @@ function image(more: Partial<ImageStatus>): ImageStatus {
 }
 
 const label = (more: Partial<LabelStatus>): LabelStatus => ({
-  ...{ name: 'small', ready: 0, building: 0, inUse: 0, total: 0, waiting: 0, oldest: null, minReady: 0 },
+  ...{ name: 'small', ready: 0, building: 0, inUse: 0, total: 0, waiting: 0, oldest: null },
+  ...{ readyTarget: 0, readyReason: null },
   ...{ maxAge: null, minRetention: null },
   ...{ toNode: { count: 0, p50: null, p95: null }, pools: [], reason: null },
   ...more,
@@ -268,6 +269,7 @@ describe('images with tests', () => {
         severity: 'warning',
         title: 'The new image debian is rejected at cloud',
         details: ['build b: no sshd'],
+        effect: 'nodes of this provider use an older build',
       },
     ]);
     const newer = reviewed('current', NOW - 50, { id: '3', build: 'c' });
@@ -277,6 +279,19 @@ describe('images with tests', () => {
   it('are reported as missing if every upload is rejected', () => {
     const images = [image({ uploads: [reviewed('rejected', NOW - 100)] })];
     expect(titles({ images })).toContain('warning: Image debian is missing');
+  });
+
+  it('say that requests wait if there is no older upload, and for what', () => {
+    const effects = (...uploads: ImageStatus['uploads']): (string | null | undefined)[] =>
+      findProblems({ ...HEALTHY, images: [image({ uploads })] })
+        .filter(({ kind }) => kind === 'image-rejected' || kind === 'image-waits')
+        .map(({ effect }) => effect);
+    const waits = 'there is no older build: requests for its labels get no node of this provider until';
+    const elsewhere = { ...current, provider: 'other' };
+    expect(effects(reviewed('rejected', NOW - 100), elsewhere)).toEqual([`${waits} another build is uploaded`]);
+    expect(effects(reviewed('canary', NOW - 90_000, { id: '2', build: 'c' }))).toEqual([
+      `${waits} build c has passed its tests`,
+    ]);
   });
 
   it('are reported once a test has lasted for a day', () => {

@@ -2,11 +2,13 @@ export type { Source } from './codec/codec.js';
 export { nodeCodec } from './codec/node.js';
 export { requestCodec } from './codec/request.js';
 export { decodeComponent } from './components/component-codec.js';
+export { newestForecast } from './components/forecasts.js';
 export type { ComponentHandle } from './components/component-handle.js';
 export type { ComponentEntry, ComponentStore } from './components/component-store.js';
 export {
   type ComponentData,
   type ConfigurationFacts,
+  type DemandForecast,
   type MachineOutage,
   type PoolComponentData,
   type PoolTrouble,
@@ -50,7 +52,13 @@ export type { ColumnChoice, ListColumn, RecordList } from './lists/record-list.j
 export { UnknownFieldError, createRecordList, toJsonObjects } from './lists/record-list.js';
 export { requestList } from './lists/request-list.js';
 export { toTable } from './lists/table.js';
-export { type BackingSlots, backingSlots, damagedBackingNodes, type DamagedBackingNode, slotText } from './nodes/backing-slots.js';
+export {
+  type BackingSlots,
+  backingSlots,
+  damagedBackingNodes,
+  type DamagedBackingNode,
+  slotText,
+} from './nodes/backing-slots.js';
 export { NodeEntry } from './nodes/node-entry.js';
 export type { NodeHandle } from './nodes/node-handle.js';
 export { strandedNodes } from './nodes/stranded-nodes.js';
@@ -60,6 +68,7 @@ export {
   REQUESTS_ROOT,
   buildPath,
   componentsPath,
+  encodedName,
   newRequestPath,
   nodePath,
   requestLockPath,
@@ -69,6 +78,7 @@ export {
 export { RequestEntry } from './requests/request-entry.js';
 export type { RequestHandle } from './requests/request-handle.js';
 export type { AcceptedRequest, RequestStore } from './requests/request-store.js';
+export type { DemandDay, DemandStore } from './demand/demand-store.js';
 export { type Unrecorded, missingTags, unrecordedResources } from './resources/unrecorded-resources.js';
 export { type Store, openStore } from './store.js';
 export type { Change } from './tables/change.js';

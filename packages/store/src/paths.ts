@@ -24,6 +24,12 @@ export const ELECTIONS_ROOT = `${NODEPOOL_ROOT}/elections`;
  */
 const SUPPLY_ROOT = `${NODEPOOL_ROOT}/supply`;
 
+/**
+ * Its children are the labels whose demand is counted, see `demand/demand-store.ts`. An extension: other programs
+ * ignore it.
+ */
+const DEMAND_ROOT = `${NODEPOOL_ROOT}/demand`;
+
 const SLASH = 0x2f;
 
 /** The names of contenders contain this, by the rule of kazoo's lock recipe. */
@@ -62,6 +68,16 @@ export function supplyPath(provider: string): string {
 /** Returns the path of the counter that changes with the set of the requestor's requests. */
 export function requestorPath(requestor: string): string {
   return `${SUPPLY_ROOT}/requests-of-${encodeURIComponent(requestor)}`;
+}
+
+/** Returns the path of the label's demand. */
+export function demandPath(label: string): string {
+  return `${DEMAND_ROOT}/${encodedName(label)}`;
+}
+
+/** Returns a name of a znode for any text: escapes characters that such names must not have, or that have a meaning. */
+export function encodedName(text: string): string {
+  return /^\.+$/.test(text) ? text.replaceAll('.', '%2E') : encodeURIComponent(text);
 }
 
 export function requestPath(id: string): string {

@@ -16,6 +16,7 @@ import { type Clock, type Timer, silentLogger, type Logger, type RandomSource } 
 import { Caches } from './tables/caches.js';
 import { ComponentStore } from './components/component-store.js';
 import type { StoreContext } from './context.js';
+import { DemandStore } from './demand/demand-store.js';
 import { ImageStore } from './images/image-store.js';
 import { InstallationStore } from './installation/installation-store.js';
 import { NodeStore } from './nodes/node-store.js';
@@ -50,6 +51,7 @@ export class Store {
   readonly components: ComponentStore;
   readonly installation: InstallationStore;
   readonly suspensions: SuspensionStore;
+  readonly demand: DemandStore;
   private readonly context: StoreContext;
   private readonly closing = new AbortController();
   private retry: Timer | undefined;
@@ -74,6 +76,7 @@ export class Store {
     this.nodes = new NodeStore(this.context);
     this.requests = new RequestStore(this.context, this.nodes);
     this.images = new ImageStore(this.context);
+    this.demand = new DemandStore(this.context);
     this.installation = new InstallationStore(this.context, {
       onMissing: () => {
         if (!this.closing.signal.aborted && !readOnly) void this.makeRoots();

@@ -4,7 +4,8 @@ import { readFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { COMPONENT_KINDS } from '../src/components/component.js';
-import { decodeComponent, requestCodec } from '@nodepool/store';
+import { newReview, trustedReview, type ImageReview, type ImageUpload } from '@nodepool/core';
+import { decodeComponent, requestCodec, standingOf } from '@nodepool/store';
 import type { Decoded } from '../src/codec/codec.js';
 import { encodeComponent } from '../src/components/component-codec.js';
 import { buildCodec, uploadCodec } from '../src/codec/image.js';
@@ -192,4 +193,61 @@ describe('a recorded session', () => {
     // The roots exist already: the store has created them.
     if (sign === '+' && !simulation.server.dump().has(znode.path)) await create(znode);
   }
+});
+
+describe('a fleet with programs of a Python Nodepool, which know no stages', () => {
+  const PLACE = { image: 'fake-image', provider: 'fake-provider' };
+  const POLICY = { isTested: true, share: 0 };
+
+  /** The choice of a Python launcher: the newest ready upload, whatever else is in its record. */
+  const chosenByPython = (): string | undefined => {
+    const uploads = [...simulation.server.dump()].flatMap(([path, { data }]) => {
+      const [, build] = /builds\/([^/]+)\/providers\/fake-provider\/images\/\d+$/.exec(path) ?? [];
+      if (build === undefined || !path.startsWith('/nodepool/images/fake-image/')) return [];
+      const record = JSON.parse(Buffer.from(data).toString()) as { state: string; state_time: number };
+      return record.state === 'ready' ? [{ build, since: record.state_time }] : [];
+    });
+    return uploads.sort((a, b) => b.since - a.since)[0]?.build;
+  };
+
+  it('agrees about the image until an upload is tested; then only this Nodepool keeps the current one', async () => {
+    await simulation.run(Promise.all(linesOf('14-image-second-upload-ready.txt').map(parseZnode).map(create)));
+    const store = await simulation.store();
+    const chosen = (): string | undefined =>
+      store.images.choose(PLACE.image, PLACE.provider, POLICY, undefined)?.upload.build;
+    const newest = given([...store.images.uploads(PLACE)].at(-1));
+    // Both use the newest upload, also if tests are demanded: it was there before them.
+    expect(chosen()).toBe(newest.build);
+    expect(chosenByPython()).toBe(newest.build);
+    const previous = given([...store.images.uploads(PLACE)][0]);
+    const write = async (upload: ImageUpload, review: ImageReview): Promise<void> => {
+      const handle = given(await simulation.run(store.images.tryLockUpload(upload, { change: { review } })));
+      await simulation.run(handle.release());
+    };
+    await write(previous, trustedReview(previous.state_time));
+    await write(newest, newReview(newest.state_time, 'builder', 'uploaded'));
+    await simulation.run(store.images.syncCache());
+    expect(chosen()).toBe(previous.build);
+    // It sees a ready upload with a field that it ignores, so a Python launcher uses it untested.
+    expect(chosenByPython()).toBe(newest.build);
+  });
+
+  it('tests an upload whose review a Python builder has dropped', async () => {
+    await simulation.run(Promise.all(linesOf('14-image-second-upload-ready.txt').map(parseZnode).map(create)));
+    const store = await simulation.store();
+    const [previous, newest] = [...store.images.uploads(PLACE)];
+    const handle = given(
+      await simulation.run(
+        store.images.tryLockUpload(given(previous), {
+          change: { review: trustedReview(given(previous).state_time) },
+        }),
+      ),
+    );
+    await simulation.run(handle.release());
+    await simulation.run(store.images.syncCache());
+    expect(store.images.choose(PLACE.image, PLACE.provider, POLICY, undefined)?.upload.build).toBe(
+      given(previous).build,
+    );
+    expect(standingOf(store.images.uploads(PLACE), true).candidate?.build).toBe(given(newest).build);
+  });
 });

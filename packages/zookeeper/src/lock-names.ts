@@ -8,6 +8,14 @@ export function contenderPrefix(uniqueHex: string): string {
   return uniqueHex + MARK;
 }
 
+/**
+ * Returns the path of the contender that a transaction creates which also creates the lock directory: sequence numbers
+ * begin at 0. `uniqueHex`: its unique part.
+ */
+export function firstContender(directory: string, uniqueHex: string): string {
+  return `${directory}/${contenderPrefix(uniqueHex)}0000000000`;
+}
+
 /** A contender among the children of a lock directory. */
 export interface Contender {
   readonly name: string;

@@ -100,7 +100,7 @@ class ZooKeeperLocks implements Locks {
   }
 
   tryAcquireAll(
-    locks: readonly { readonly path: string; readonly exists?: boolean; readonly isNew?: boolean }[],
+    locks: Parameters<LockRecipe['tryAcquireAll']>[0],
     options: TryLockOptions &
       CallOptions & { readonly before?: readonly TransactionOp[]; readonly after?: readonly TransactionOp[] } = {},
   ): Promise<
@@ -113,11 +113,11 @@ class ZooKeeperLocks implements Locks {
   > {
     const { owner } = options;
     if (owner === '') throw new RangeError('the owner of a persistent lock must have a name');
-    const attempts = locks.map(({ path, isNew = false, exists = !isNew }) => ({
+    const attempts = locks.map(({ path, isNew = false, exists = !isNew, uniqueHex }) => ({
       path,
       exists,
       isNew,
-      prefix: this.newPrefix(),
+      prefix: uniqueHex === undefined ? this.newPrefix() : contenderPrefix(uniqueHex),
     }));
     return tryAcquireLocks(
       this.zk,

@@ -121,10 +121,16 @@ export interface LockRecipe {
    * `operationIndex` of an error counts through `before` and then `after`.
    *
    * `isNew`: `before` creates the parent of the lock directory. If that is missing nevertheless, the call rejects with
-   * `NoNodeError` and creates nothing.
+   * `NoNodeError` and creates nothing. `uniqueHex`: the unique part of the contender's name, 32 hexadecimal digits
+   * (default: random). With it, the path of the contender is known before (`firstContender`).
    */
   tryAcquireAll(
-    locks: readonly { readonly path: string; readonly exists?: boolean; readonly isNew?: boolean }[],
+    locks: readonly {
+      readonly path: string;
+      readonly exists?: boolean;
+      readonly isNew?: boolean;
+      readonly uniqueHex?: string;
+    }[],
     options?: TryLockOptions &
       CallOptions & { readonly before?: readonly TransactionOp[]; readonly after?: readonly TransactionOp[] },
   ): Promise<

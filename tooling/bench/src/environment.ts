@@ -31,7 +31,7 @@ export interface EnvironmentOptions {
    */
   readonly optimizedZooKeeper?: boolean;
   /** Default: one provider without limits that offers `LABEL`. */
-  readonly site?: Pick<ExampleConfigOptions, 'labels' | 'providers'>;
+  readonly site?: Pick<ExampleConfigOptions, 'labels' | 'providers' | 'minReady'>;
   /** Sections of providers of any driver, instead of those of `site`. */
   readonly sections?: readonly object[];
   /** Called before the launcher starts. */
@@ -150,6 +150,11 @@ export class BenchmarkEnvironment {
       throw error;
     }
     return environment;
+  }
+
+  /** Addresses of ZooKeeper. */
+  get servers(): RunningZooKeeper['servers'] {
+    return this.server.servers;
   }
 
   /** Runs `work`. Rejects if the launcher ends or the time limit is exceeded. */

@@ -21,7 +21,7 @@ interface SiteSize {
 }
 
 export class GithubSite {
-  private bridges = 0;
+  private readonly bridges: Program[] = [];
 
   private constructor(
     readonly site: Site,
@@ -56,7 +56,6 @@ export class GithubSite {
 
   async bridge(maxRunners: number): Promise<Program> {
     const { github, site, launcher } = this;
-    this.bridges += 1;
     const settings = {
       installations: [
         {
@@ -76,7 +75,10 @@ export class GithubSite {
       ],
     };
     const config = readFileSync(configFileOf({ folder: site.folder, name: launcher.name }), 'utf8');
-    return await startBridge({ name: `bridge-${this.bridges}`, folder: site.folder, config, settings });
+    const name = `bridge-${this.bridges.length + 1}`;
+    const bridge = await startBridge({ name, folder: site.folder, config, settings });
+    this.bridges.push(bridge);
+    return bridge;
   }
 
   /** Resolves once the condition is met, while the process runs. */
@@ -90,7 +92,9 @@ export class GithubSite {
     return this.github.inspect.jobs().filter(({ state }) => states.includes(state)).length;
   }
 
+  /** Stops all programs: one that runs would keep the tests from their end. */
   async stop(): Promise<void> {
+    await Promise.all(this.bridges.filter(({ exit }) => exit === undefined).map((bridge) => bridge.stop()));
     await this.site.stop();
     await this.github.close();
     rmSync(this.folder, { recursive: true, force: true });

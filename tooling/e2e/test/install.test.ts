@@ -15,8 +15,12 @@ it('the command of getting-started.md writes commands into a folder, which run f
   const folder = mkdtempSync(join(tmpdir(), 'nodepool-install-'));
   try {
     const { stdout } = await run(join(CHECKOUT, 'install'), [join(folder, 'bin')], { cwd: folder });
-    expect(stdout).toContain('installed nodepool, nodepool-gitlab, nodepool-garm, nodepool-launcher, nodepool-builder, ');
-    const daemons = ['builder', 'garm', 'gateway', 'github', 'gitlab', 'launcher'].map((name) => `nodepool-${name}`);
+    expect(stdout).toContain(
+      'installed nodepool, nodepool-gitlab, nodepool-garm, nodepool-slurm, nodepool-launcher, nodepool-builder, ',
+    );
+    const daemons = ['builder', 'garm', 'gateway', 'github', 'gitlab', 'launcher', 'slurm'].map(
+      (name) => `nodepool-${name}`,
+    );
     const programs = ['nodepool', ...daemons];
     expect(readdirSync(join(folder, 'bin')).sort()).toEqual(programs);
     for (const program of programs) {

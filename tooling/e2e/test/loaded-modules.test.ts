@@ -55,7 +55,7 @@ it('nodepool list loads no ssh, logging, web server, schema compiler or driver',
   expect(stdout).toContain('Server ID');
   const loaded = packagesIn(file);
   expect([...loaded]).toEqual(expect.arrayContaining(['config', 'core', 'store', 'yaml', 'zookeeper']));
-  const unneeded = ['ajv', 'daemon', 'driver-example', 'fastify', 'launcher', 'prom-client', 'ssh2', 'winston'];
+  const unneeded = ['ajv', 'daemon', 'driver-example', 'fastify', 'launcher', 'plan', 'prom-client', 'ssh2', 'winston'];
   expect(unneeded.filter((name) => loaded.has(name))).toEqual([]);
 });
 

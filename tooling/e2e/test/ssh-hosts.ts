@@ -19,15 +19,22 @@ export class SshHost {
     private readonly folder: string,
     /** The original host key as `<type> <base64>`. */
     readonly hostKey: string,
+    private readonly settings: readonly string[],
   ) {}
 
-  static async start(address: string, port: number, folder: string): Promise<SshHost> {
+  /** `settings` are additional ones of sshd, such as `AuthorizedKeysFile=/path`; without these, all logins fail. */
+  static async start(
+    address: string,
+    port: number,
+    folder: string,
+    settings: readonly string[] = [],
+  ): Promise<SshHost> {
     mkdirSync(folder, { recursive: true });
     for (const name of ['key', 'other']) {
       execFileSync('ssh-keygen', ['-q', '-t', 'ed25519', '-N', '', '-f', join(folder, name)]);
     }
     const [type = '', key = ''] = readFileSync(join(folder, 'key.pub'), 'utf8').split(' ');
-    const host = new SshHost(address, port, folder, `${type} ${key}`);
+    const host = new SshHost(address, port, folder, `${type} ${key}`, settings);
     await host.revive();
     return host;
   }
@@ -57,7 +64,8 @@ export class SshHost {
   private async run(key: 'key' | 'other'): Promise<void> {
     await this.kill();
     this.rekeyed = key === 'other';
-    const settings = [`ListenAddress=${this.address}:${this.port}`, 'PidFile=none', 'UsePAM=no', 'MaxStartups=1000'];
+    const listen = `ListenAddress=${this.address}:${this.port}`;
+    const settings = [listen, 'PidFile=none', 'UsePAM=no', 'MaxStartups=1000', ...this.settings];
     this.server = await Program.start({
       name: `sshd ${this.address}`,
       command: SSHD,

@@ -10,6 +10,7 @@ const PACKAGES = {
   'nodepool-gateway': '@nodepool/gateway',
   nodepool: '@nodepool/cli',
   'nodepool-gitlab': '@nodepool/cli',
+  'nodepool-slurm': '@nodepool/cli',
   'nodepool-github': '@nodepool/bridge-github',
   'nodepool-example-cloud': '@nodepool/driver-example',
 } as const;

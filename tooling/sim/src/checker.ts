@@ -4,11 +4,11 @@ import type { CloudInstance, InstanceSpec } from '@nodepool/driver-example';
 import type { SimulatedZooKeeperServer } from '@nodepool/zookeeper/simulated';
 import type { TransactionOp } from '@nodepool/zookeeper';
 import type { CloudObserver } from './cloud-view.js';
-import { Observed, type Commit, type SeenChange } from './observed.js';
+import { Observed, type Commit, type SeenChange, type UploadChange } from './observed.js';
 import type { SimulatedProcess } from '@nodepool/simulated-process';
 import { RULES_OF_STEPS } from './rules/index.js';
 import type { CheckerView, Rule, SeenListing } from './rules/rule.js';
-import { textOf } from './rules/values.js';
+import { reviewOf, textOf } from './rules/values.js';
 
 /** A violation of a rule. */
 export interface Violation {
@@ -96,7 +96,7 @@ export class Checker implements CloudObserver {
 
   creating(process: SimulatedProcess, spec: InstanceSpec): void {
     this.step(`${process.name} asks the cloud for ${spec.name}, attempt ${spec.tags['nodepool_launch_attempt'] ?? ''}`);
-    for (const rule of this.rules) this.verify(rule, rule.creating?.(spec), process);
+    for (const rule of this.rules) this.verify(rule, rule.creating?.(spec, process.name), process);
   }
 
   created(process: SimulatedProcess, spec: InstanceSpec): void {
@@ -108,6 +108,11 @@ export class Checker implements CloudObserver {
     for (const rule of this.rules) this.verify(rule, rule.deleting?.(instance), process);
   }
 
+  deletingImage(process: SimulatedProcess, image: string): void {
+    this.step(`${process.name} tells the cloud to delete image ${image}`);
+    for (const rule of this.rules) this.verify(rule, rule.deletingImage?.(image), process);
+  }
+
   listed(listing: SeenListing): void {
     for (const rule of this.rules) rule.listed?.(listing);
   }
@@ -115,6 +120,7 @@ export class Checker implements CloudObserver {
   private committed(commit: Commit): void {
     for (const change of commit.nodes) this.step(describe('node', change));
     for (const change of commit.requests) this.step(describe('request', change));
+    for (const change of commit.uploads) this.step(describeUpload(change));
     for (const rule of this.rules) this.verify(rule, rule.committed?.(commit));
   }
 
@@ -136,6 +142,13 @@ const DESCRIBED_FIELDS = [
   'nodes',
   'comment',
 ] as const;
+
+function describeUpload({ path, after, byHand }: UploadChange): string {
+  const { stage, promoted, reason } = reviewOf(after) ?? {};
+  const what = after === undefined ? 'is removed' : `is ${textOf(after['state'])}`;
+  const review = stage === undefined ? '' : `, ${textOf(stage)} (${textOf(reason)}), promoted ${textOf(promoted)}`;
+  return `upload ${path} ${what}${review}${byHand ? ' by hand' : ''}`;
+}
 
 function describe(kind: string, { id, before, after }: SeenChange): string {
   if (after === undefined) return `${kind} ${id} removed`;

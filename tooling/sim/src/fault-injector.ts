@@ -6,6 +6,7 @@ import { NO_CLOUD_FAULTS } from './cloud-view.js';
 import type { LauncherProcess } from './launcher-process.js';
 import { WHOLE_SITE, type Site } from './site.js';
 import { CLOUD_FAULTS } from './faults/clouds.js';
+import { IMAGE_FAULTS } from './faults/images.js';
 import { DATA_FAULTS } from './faults/data.js';
 import { LAUNCHER_FAULTS } from './faults/launchers.js';
 import { MACHINE_FAULTS } from './faults/machines.js';
@@ -14,6 +15,8 @@ import type { World } from './world.js';
 
 /** Time between two faults (ms). */
 const PAUSE_MS = { least: 200, greatest: 15_000 } as const;
+/** The same in runs with images, so that launchers are often undisturbed (ms). */
+const LONG_PAUSE_MS = { least: 5000, greatest: 90_000 } as const;
 export const ALL_FAULTS: readonly WeightedFault[] = [
   ...LAUNCHER_FAULTS,
   ...CLOUD_FAULTS,
@@ -36,7 +39,11 @@ export class FaultInjector {
     this.context = {
       world,
       random,
-      victim: () => oneOf(random, this.running()),
+      victim: () => {
+        const launcher = oneOf(random, this.running());
+        if (launcher !== undefined) launcher.disturbedAt = world.clock.monotonic();
+        return launcher;
+      },
       later: (least, greatest, what) => {
         world.clock.schedule(between(random, least, greatest), () => {
           if (!this.over) what();
@@ -49,7 +56,8 @@ export class FaultInjector {
 
   /** Starts to inject faults. */
   begin(): void {
-    this.world.clock.schedule(between(this.random, PAUSE_MS.least, PAUSE_MS.greatest), () => {
+    const pause = this.faults === IMAGE_FAULTS ? LONG_PAUSE_MS : PAUSE_MS;
+    this.world.clock.schedule(between(this.random, pause.least, pause.greatest), () => {
       if (this.over) return;
       weighted(this.random, this.faults)?.(this.context);
       this.begin();
@@ -75,6 +83,7 @@ export class FaultInjector {
       if (launcher.alive) this.configure(launcher, this.site);
     }
     if (!world.launchers.some(({ alive }) => alive)) this.start();
+    for (const builder of world.builders) builder.killAfter(Infinity);
     world.checker.step('all faults are over');
   }
 

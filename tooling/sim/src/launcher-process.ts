@@ -5,10 +5,11 @@ import { openStore } from '@nodepool/store';
 import type { ExampleCloud } from '@nodepool/driver-example';
 import { Launcher, type LoginScanner } from '@nodepool/launcher';
 import type { SimulatedZooKeeperServer } from '@nodepool/zookeeper/simulated';
-import type { TransactionOp, ZooKeeper } from '@nodepool/zookeeper';
+import type { ZooKeeper } from '@nodepool/zookeeper';
 import type { Checker } from './checker.js';
-import { cloudView, never, type CloudLink, type CloudFaults } from './cloud-view.js';
+import { cloudView, type CloudLink, type CloudFaults } from './cloud-view.js';
 import type { DriverFaults } from './faulty-driver.js';
+import { mortalClient } from './mortal-client.js';
 import type { Mutation } from './mutation.js';
 import { changingProviders } from './mutators.js';
 import { type SimulatedProcess, overlay } from '@nodepool/simulated-process';
@@ -39,6 +40,8 @@ export class LauncherProcess {
   private ending = false;
   /** Time of the last configuration, milliseconds since the start. */
   configuredAt: number;
+  /** Time of the last fault that affected it, milliseconds since the start. */
+  disturbedAt = -Infinity;
   /** Steps until it dies; undefined if its death is not planned. */
   private stepsToLive: number | undefined;
 
@@ -192,32 +195,14 @@ export class LauncherProcess {
   /** Returns a client that shows every write to the checker. The process may die before or after each write. */
   private watchedClient(): ZooKeeper {
     const { process } = this;
-    const died = (): boolean => process.dead;
     const { mutation, checker } = this.environment;
-    const zooKeeper = mutation?.client?.(this.zooKeeper) ?? this.zooKeeper;
-    const write = async <T>(
-      ops: readonly TransactionOp[],
-      send: (ops: readonly TransactionOp[]) => Promise<T>,
-    ): Promise<T> => {
-      this.atStep();
-      if (died()) return never();
-      const written = mutation?.writes?.(ops) ?? ops;
-      checker.writing(process, written);
-      const answer = await send(written);
-      this.atStep();
-      return died() ? never() : answer;
-    };
-    return overlay(zooKeeper, {
-      transaction: (ops, options) => write(ops, (written) => zooKeeper.transaction(written, options)),
-      set: (path, data, options = {}) => {
-        const { version } = options;
-        const op: TransactionOp = { type: 'set', path, data, ...(version === undefined ? {} : { version }) };
-        return write([op], () => zooKeeper.set(path, data, options));
-      },
-      delete: (path, options = {}) => {
-        const { version } = options;
-        const op: TransactionOp = { type: 'delete', path, ...(version === undefined ? {} : { version }) };
-        return write([op], () => zooKeeper.delete(path, options));
+    return mortalClient(mutation?.client?.(this.zooKeeper) ?? this.zooKeeper, {
+      isDead: () => process.dead,
+      atStep: () => this.atStep(),
+      writing: (ops) => {
+        const written = mutation?.writes?.(ops) ?? ops;
+        checker.writing(process, written);
+        return written;
       },
     });
   }

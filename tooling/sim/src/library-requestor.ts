@@ -1,10 +1,17 @@
 /** A requestor on `@nodepool/requestor`: it acquires nodes, uses them and returns them, or dies with them. */
 
 import { sleep, type JsonObject } from '@nodepool/core';
-import { LeaseLostError, openRequestor, RequestFailedError, RequestTimeoutError } from '@nodepool/requestor';
+import {
+  LeaseLostError,
+  openRequestor,
+  RequestFailedError,
+  RequestTimeoutError,
+  type ReturnOptions,
+} from '@nodepool/requestor';
 import { announcing } from './announcing.js';
 import { between, oneOf } from './chance.js';
 import type { RequestorEnvironment } from './requestor.js';
+import { textOf } from './rules/values.js';
 import { LABELS, TENANTS } from './site.js';
 
 const MAX_LABELS = 3;
@@ -45,7 +52,7 @@ export class LibraryRequestor {
       const end = random.next();
       if (end < DIES) checker.step(`${name} dies with ${lease.nodes.map(({ id }) => id).join(', ')}`);
       else if (end < DIES + HOLDS) await lease.hold({ comment: 'held', expirationSeconds: HOLD_SECONDS });
-      else await lease.return();
+      else await lease.return(this.resultOn(lease.nodes.map(({ id }) => id)));
     } catch (error) {
       const foreseen = [RequestFailedError, RequestTimeoutError, LeaseLostError].some((type) => error instanceof type);
       checker.step(`${name} gives up: ${String(error)}`);
@@ -56,6 +63,12 @@ export class LibraryRequestor {
       await zooKeeper.close();
       this.done = true;
     }
+  }
+
+  private resultOn([node = '']: readonly string[]): ReturnOptions {
+    const { checker } = this.environment;
+    const result = this.environment.jobResult(textOf(checker.observed.nodes.get(node)?.data['image_id']));
+    return result === undefined ? {} : { result };
   }
 
   private spec(): { readonly labels: readonly string[]; readonly tenant: string | null; readonly data: JsonObject } {

@@ -3,18 +3,22 @@
 import { availableParallelism } from 'node:os';
 import { parseArgs } from 'node:util';
 import { runCommandLine, UsageError } from '@nodepool/harness';
+import { simulateBridges } from './github/simulate-bridges.js';
 import { KNOWN_GAPS } from './known-gaps.js';
 import { runSeeds } from './run-seeds.js';
-import { RUN_KINDS, simulate, type RunKind, type RunResult } from './simulate.js';
+import { RUN_KINDS, type RunKind } from './run-kinds.js';
+import { simulate, type RunResult } from './simulate.js';
 
-const HELP = `usage: pnpm sim [--seeds N] [--seed S] [--kind K] [--steps] [--strict] [--keep-going] [--workers N]
+const HELP = `usage: pnpm sim [--seeds N] [--seed S] [--kind K] [--bridges] [--steps] [--strict] [--keep-going]
+                [--workers N]
   --seeds N     run N seeds, from S on or from 1 (default 100)
   --seed S      the first seed; without --seeds, the only one
   --kind K      kind of the runs: ${RUN_KINDS.join(', ')}
-                (default all, which has no nodes on backing nodes); docs/simulation.md describes the kinds
+                (default all, which has no backing nodes and no image tests); docs/simulation.md describes the kinds
   --steps       print every step of the only seed
   --strict      rules that are known not to hold yet must hold, too
   --keep-going  do not stop at the first seed that fails
+  --bridges     run bridges for GitHub Actions, with faults of their own
   --workers N   processes that run seeds (default: as many as there are processors)
   --help        this text
 
@@ -35,6 +39,7 @@ interface Wanted {
   readonly keepGoing: boolean;
   readonly workers: number;
   readonly without: readonly string[];
+  readonly bridges: boolean;
 }
 
 async function main(): Promise<void> {
@@ -47,11 +52,11 @@ async function main(): Promise<void> {
 }
 
 /** Runs the seed in this process, so that it can be debugged. */
-async function replay({ first: seed, kind, steps, without }: Wanted): Promise<number> {
-  const options = { seed, fault: kind, without: new Set(without) };
-  const result = await simulate({ ...options, ...(steps ? { onStep: printLine } : {}) });
+async function replay({ first: seed, kind, steps, without, bridges }: Wanted): Promise<number> {
+  const options = { seed, without: new Set(without), ...(steps ? { onStep: printLine } : {}) };
+  const result = await (bridges ? simulateBridges(options) : simulate({ ...options, fault: kind }));
   if (result.violation === undefined) printLine(`seed ${seed}: all rules held in ${result.steps} steps`);
-  else tell(result, kind, !steps);
+  else tell(result, selection(kind, bridges), !steps);
   return result.violation === undefined ? 0 : 1;
 }
 
@@ -62,7 +67,7 @@ async function runAll(wanted: Wanted): Promise<number> {
     done += 1;
     if (result.violation !== undefined) {
       failed += 1;
-      tell(result, wanted.kind, true);
+      tell(result, selection(wanted.kind, wanted.bridges), true);
     }
     if (done % PROGRESS_EVERY === 0 || done === wanted.count) {
       process.stderr.write(`${done} of ${wanted.count} seeds, ${failed} failed\n`);
@@ -82,6 +87,7 @@ function read(): Wanted | undefined {
       strict: { type: 'boolean', default: false },
       'keep-going': { type: 'boolean', default: false },
       workers: { type: 'string' },
+      bridges: { type: 'boolean', default: false },
       help: { type: 'boolean', default: false },
     },
   });
@@ -94,6 +100,7 @@ function read(): Wanted | undefined {
     first,
     count,
     kind: kindOf(values.kind),
+    bridges: values.bridges,
     workers,
     steps: values.steps,
     keepGoing: values['keep-going'],
@@ -113,11 +120,17 @@ function integer(option: string, text: string, least: number): number {
   throw new UsageError(`${option} must be an integer of at least ${least}, not ${JSON.stringify(text)}`);
 }
 
-function tell({ seed, violation, lastSteps }: RunResult, kind: RunKind, withSteps: boolean): void {
+/** Returns the options that select the kind of the runs. */
+function selection(kind: RunKind, bridges: boolean): string {
+  if (bridges) return '--bridges ';
+  return kind === 'all' ? '' : `--kind ${kind} `;
+}
+
+function tell({ seed, violation, lastSteps }: RunResult, selected: string, withSteps: boolean): void {
   if (violation === undefined) return;
   if (withSteps) for (const step of lastSteps) printLine(step);
   printLine(`seed ${seed}: rule ${violation.rule} does not hold at ${violation.at} ms: ${violation.what}`);
-  printLine(`replay it with: pnpm sim ${kind === 'all' ? '' : `--kind ${kind} `}--seed ${seed} --steps`);
+  printLine(`replay it with: pnpm sim ${selected}--seed ${seed} --steps`);
 }
 
 function printLine(line: string): void {

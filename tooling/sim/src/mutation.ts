@@ -4,6 +4,7 @@ import type { Driver } from '@nodepool/core';
 import type { Store } from '@nodepool/store';
 import type { ExampleCloud } from '@nodepool/driver-example';
 import type { TransactionOp, ZooKeeper } from '@nodepool/zookeeper';
+import type { RunKind } from './run-kinds.js';
 import type { Site } from './site.js';
 
 /** A defect of every launcher in a run. Each part is optional. */
@@ -15,7 +16,7 @@ export interface Mutation {
   /** Part of the violation's message, for rules that can be violated in several ways. */
   readonly shows?: string;
   /** Kind of run that detects the defect. Default: `nothing` fails. */
-  readonly fault?: 'all' | 'nothing' | 'quota' | 'driver' | 'refusals' | 'losses' | 'ids' | 'slots';
+  readonly fault?: RunKind;
   /** Launchers in that run. Default 3. */
   readonly launchers?: number;
   /** The first seed to try: one that detects the defect, to save time. Default 1. */
@@ -28,6 +29,8 @@ export interface Mutation {
   cloud?(cloud: ExampleCloud): ExampleCloud;
   driver?(driver: Driver): Driver;
   store?(store: Store): Store;
+  /** Wraps the store of builders. */
+  builderStore?(store: Store): Store;
   /** Changes the configuration that the launcher applies. */
   config?(config: Site): Site;
 }

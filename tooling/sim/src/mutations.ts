@@ -21,11 +21,14 @@ import {
   deletingAtFirstSight,
   fulfils,
   hesitating,
+  ignoringStages,
+  misreading,
   reallocating,
   registeringOnce,
   REQUEST,
   restarting,
   rewriting,
+  withoutLaunchTests,
 } from './mutators.js';
 import { overlay } from '@nodepool/simulated-process';
 import { HOST_KEY, RACK, SLOTS, TENANTS } from './site.js';
@@ -38,6 +41,13 @@ export const MUTATIONS: readonly Mutation[] = [
     rule: 'S1',
     firstSeed: 5,
     writes: reallocating(),
+  },
+  {
+    name: 'ignores the shares of tenants',
+    rule: 'F1',
+    firstSeed: 5,
+    fault: 'shares',
+    config: ({ shares: _, ...site }) => site,
   },
   {
     name: 'reorders the nodes of a request',
@@ -279,6 +289,18 @@ export const MUTATIONS: readonly Mutation[] = [
     config: (site) => ({ ...site, minReady: {} }),
   },
   {
+    name: 'keeps more nodes ready than spare',
+    rule: 'L5',
+    fault: 'losses',
+    config: (site) => ({ ...site, spare: { other: 4 } }),
+  },
+  {
+    name: 'ignores spare',
+    rule: 'L5',
+    fault: 'losses',
+    config: (site) => ({ ...site, spare: {} }),
+  },
+  {
     name: 'registers machines without checking the registrations of other launchers',
     rule: 'M1',
     // The reads take time, in which other launchers plan the same registrations.
@@ -427,6 +449,47 @@ export const MUTATIONS: readonly Mutation[] = [
     rule: 'B4',
     fault: 'slots',
     driver: changingBackingNodes((backing) => overlay(backing, { release: () => Promise.resolve(false) })),
+  },
+  {
+    name: 'promotes images without a launch test',
+    rule: 'I1',
+    fault: 'images',
+    config: (site) => ({ ...site, imageTests: {} }),
+  },
+  {
+    name: 'hands out nodes of every image',
+    rule: 'I1',
+    shows: 'which has passed no launch test',
+    fault: 'images',
+    store: ignoringStages,
+  },
+  {
+    name: 'launches from rejected images',
+    rule: 'I2',
+    fault: 'images',
+    store: ignoringStages,
+  },
+  {
+    name: 'keeps the newest images, whatever their stages are',
+    rule: 'I3',
+    fault: 'images',
+    builderStore: (store) => misreading(store, () => null),
+  },
+  {
+    name: 'deletes the previous image',
+    rule: 'I4',
+    fault: 'images',
+    builderStore: (store) =>
+      misreading(store, ({ review }, uploads) => {
+        const newest = Math.max(...uploads.map((each) => each.review?.promoted ?? 0));
+        return review?.stage === 'promoted' && review.promoted !== newest ? { ...review, stage: 'uploaded' } : review;
+      }),
+  },
+  {
+    name: 'tests no image',
+    rule: 'I5',
+    fault: 'images',
+    store: withoutLaunchTests,
   },
 ];
 

@@ -3,6 +3,7 @@
 import {
   isJsonObject,
   type BackingNodes,
+  type ImageUpload,
   type JsonObject,
   type Provider,
   type Resource,
@@ -13,6 +14,7 @@ import type { TransactionOp, ZooKeeper } from '@nodepool/zookeeper';
 import { never } from './cloud-view.js';
 import type { Mutation } from './mutation.js';
 import { overlay } from '@nodepool/simulated-process';
+import { LAUNCH_TEST } from './rules/images.js';
 import { nodesOf } from './rules/values.js';
 
 /** Paths of request records. */
@@ -159,11 +161,45 @@ export function declining(
         ? Promise.reject(new Error('this launcher is spoilt'))
         : store.requests.accept(entry, nodes, options),
   });
+  return withParts(store, { requests });
+}
+
+/** Returns a store in which some parts are replaced. */
+function withParts(store: Store, parts: Partial<Pick<Store, 'requests' | 'images'>>): Store {
   return new Proxy(store, {
     get: (target, name): unknown => {
-      if (name === 'requests') return requests;
+      if (Object.hasOwn(parts, name)) return Reflect.get(parts, name);
       const value: unknown = Reflect.get(target, name, target);
       return typeof value === 'function' ? (...args: unknown[]): unknown => Reflect.apply(value, target, args) : value;
     },
   });
+}
+
+/** Returns a store that launches from the newest upload, whatever its stage is. */
+export function ignoringStages(store: Store): Store {
+  const choose: Store['images']['choose'] = (image, provider) => {
+    const upload = [...store.images.uploads({ image, provider })].findLast(({ state }) => state === 'ready');
+    return upload === undefined ? undefined : { upload, trial: undefined };
+  };
+  const images = overlay(store.images, { choose, isBarred: () => false, servesRequests: () => true });
+  return withParts(store, { images });
+}
+
+/** Returns a store in which the reviews of uploads are different. The records themselves do not change. */
+export function misreading(
+  store: Store,
+  change: (upload: ImageUpload, uploads: readonly ImageUpload[]) => ImageUpload['review'],
+): Store {
+  const uploads: Store['images']['uploads'] = (query) => {
+    const found = [...store.images.uploads(query)];
+    return found.map((upload) => ({ ...upload, review: change(upload, found) ?? null }));
+  };
+  return withParts(store, { images: overlay(store.images, { uploads }) });
+}
+
+/** Returns a store whose requests for launch tests are never submitted. */
+export function withoutLaunchTests(store: Store): Store {
+  const submit: Store['requests']['submit'] = (request, options) =>
+    request.requestor === LAUNCH_TEST ? never() : store.requests.submit(request, options);
+  return withParts(store, { requests: overlay(store.requests, { submit }) });
 }

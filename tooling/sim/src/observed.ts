@@ -3,6 +3,7 @@
 import type { DumpedZnode, SimulatedZooKeeperServer } from '@nodepool/zookeeper/simulated';
 import type { TransactionOp } from '@nodepool/zookeeper';
 import { isJsonObject, type JsonObject } from '@nodepool/core';
+import { partsOfUpload } from './images/upload-path.js';
 
 /** A record and its lock. */
 export interface Seen {
@@ -28,8 +29,18 @@ export interface SeenChange {
   readonly by: Writer | undefined;
 }
 
+/** A change of the record of an upload. */
+export interface UploadChange {
+  readonly path: string;
+  readonly before: JsonObject | undefined;
+  readonly after: JsonObject | undefined;
+  /** True if the operator made the change. */
+  readonly byHand: boolean;
+}
+
 /** One transaction. */
 export interface Commit {
+  readonly uploads: readonly UploadChange[];
   readonly nodes: readonly SeenChange[];
   readonly requests: readonly SeenChange[];
 }
@@ -39,6 +50,8 @@ type Kind = 'nodes' | 'requests';
 export class Observed {
   readonly nodes = new Map<string, Seen>();
   readonly requests = new Map<string, Seen>();
+  /** Records of uploads by path. */
+  readonly uploads = new Map<string, JsonObject>();
   /** Writes that requestors have announced. All others come from launchers. */
   private readonly announced = new Set<string>();
 
@@ -61,9 +74,12 @@ export class Observed {
       const place = placeOf(path);
       if (place !== undefined) touched[place.kind].add(place.id);
     }
-    if (touched.nodes.size + touched.requests.size === 0) return { nodes: [], requests: [] };
+    const uploads = [...new Set(paths)].filter((path) => partsOfUpload(path) !== undefined);
+    if (touched.nodes.size + touched.requests.size + uploads.length === 0)
+      return { uploads: [], nodes: [], requests: [] };
     const dump = this.server.dump();
     return {
+      uploads: uploads.map((path) => this.refreshUpload(path, dump)),
       nodes: [...touched.nodes].flatMap((id) => this.refresh('nodes', id, dump)),
       requests: [...touched.requests].flatMap((id) => this.refresh('requests', id, dump)),
     };
@@ -73,10 +89,12 @@ export class Observed {
   reset(): void {
     this.nodes.clear();
     this.requests.clear();
+    this.uploads.clear();
     const dump = this.server.dump();
     for (const path of dump.keys()) {
       const place = placeOf(path);
       if (place !== undefined) this.refresh(place.kind, place.id, dump);
+      if (partsOfUpload(path) !== undefined) this.refreshUpload(path, dump);
     }
   }
 
@@ -102,6 +120,15 @@ export class Observed {
     else this[kind].set(id, after);
     if (before === undefined && after === undefined) return [];
     return [{ id, before, after, by: this.writerOf(`/nodepool/${kind}/${id}`, before, after) }];
+  }
+
+  private refreshUpload(path: string, dump: ReadonlyMap<string, DumpedZnode>): UploadChange {
+    const before = this.uploads.get(path);
+    const text = textOf(dump.get(path)?.data);
+    const after = jsonOf(text);
+    if (after === undefined) this.uploads.delete(path);
+    else this.uploads.set(path, after);
+    return { path, before, after, byHand: this.announced.has(`${path}\n${text}`) };
   }
 
   private writerOf(path: string, before: Seen | undefined, after: Seen | undefined): Writer | undefined {

@@ -6,10 +6,11 @@
 import { isJsonObject, type JsonObject, type RandomSource, sleep, type Clock } from '@nodepool/core';
 import { isZooKeeperError, lockRecipe, type HeldLock, type LockRecipe, type ZooKeeper } from '@nodepool/zookeeper';
 import type { SimulatedZooKeeperServer } from '@nodepool/zookeeper/simulated';
+import type { JobResult } from '@nodepool/requestor';
 import { announcing } from './announcing.js';
 import { between, oneOf } from './chance.js';
 import type { Checker } from './checker.js';
-import { nodesOf } from './rules/values.js';
+import { nodesOf, textOf } from './rules/values.js';
 import { LABELS, TENANTS } from './site.js';
 
 const REQUESTS = '/nodepool/requests';
@@ -46,6 +47,8 @@ export interface RequestorEnvironment {
   readonly provider?: string | undefined;
   /** Labels to choose from; undefined for those of cloud providers. */
   readonly labels?: readonly string[] | undefined;
+  /** Returns the result of a job on a node of an upload; undefined in a run without images. */
+  jobResult(imageId: string): JobResult | undefined;
   /** Milliseconds since the start. */
   now(): number;
 }
@@ -201,7 +204,7 @@ export class SimulatedRequestor {
     const change = hold
       ? { state: 'hold', hold_expiration: '200', hold_job: 'job', comment: 'held' }
       : { state: 'used' };
-    await Promise.all(ids.map((node) => this.change(node, change)));
+    await Promise.all(ids.map((node) => this.change(node, hold ? change : { ...change, ...this.resultOn(node) })));
     await Promise.all(locks.map((lock) => lock.release()));
     if (!hold) return;
     await sleep(this.environment.clock, between(this.environment.random, 1000, 20_000));
@@ -211,6 +214,13 @@ export class SimulatedRequestor {
       await this.change(node, { state: 'used' });
       await lock.release();
     }
+  }
+
+  private resultOn(node: string): JsonObject {
+    const result = this.environment.jobResult(
+      textOf(this.environment.checker.observed.nodes.get(node)?.data['image_id']),
+    );
+    return result === undefined ? {} : { job_result: result };
   }
 
   private async change(node: string, change: JsonObject): Promise<void> {

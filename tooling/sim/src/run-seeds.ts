@@ -1,6 +1,7 @@
 /** Runs a range of seeds in parallel. */
 
-import type { RunKind, RunResult } from './simulate.js';
+import type { RunKind } from './run-kinds.js';
+import type { RunResult } from './simulate.js';
 import { SimulationPool } from './simulation-pool.js';
 
 export interface SeedRange {
@@ -11,6 +12,8 @@ export interface SeedRange {
   readonly kind: RunKind;
   /** Rules to ignore. */
   readonly without: readonly string[];
+  /** True for runs with bridges for GitHub Actions. */
+  readonly bridges: boolean;
 }
 
 /** Calls `onResult` for each completed seed. Resolves after all seeds or after the first failure. */
@@ -27,7 +30,8 @@ export async function runSeeds(range: SeedRange, onResult: (result: RunResult) =
   const pool = new SimulationPool(workers);
   const work = async (): Promise<void> => {
     for (let seed = take(); seed !== undefined; seed = take()) {
-      report(await pool.run({ seed, fault: range.kind, without: range.without }));
+      const { kind, bridges, without } = range;
+      report(await pool.run(bridges ? { seed, bridges, without } : { seed, fault: kind, without }));
     }
   };
   await Promise.all(Array.from({ length: workers }, work));

@@ -2,6 +2,8 @@
 
 import { between } from './chance.js';
 import type { CheckerOptions, Violation } from './checker.js';
+import { MemoryDisk } from './images/built-images.js';
+import { operateImages } from './images/image-operator.js';
 import type { Mutation } from './mutation.js';
 import { confirmRecords, deleteLeakedByHand, isSuspended } from './operator.js';
 import { BOUNDS, unfinished, unfinishedDespite, type UnfinishedWork } from './rules/rest.js';
@@ -10,6 +12,8 @@ import {
   QUOTA,
   RACK,
   SITE_AT_QUOTA,
+  SITE_WITH_SHARES,
+  SITE_WITH_IMAGES,
   SITE_WITH_SLOTS,
   SITE_WITH_SPARE,
   SITE_WITH_SUPPLY,
@@ -18,23 +22,14 @@ import {
   type Site,
 } from './site.js';
 import { ALL_FAULTS, FaultInjector } from './fault-injector.js';
+import type { RunKind } from './run-kinds.js';
 import type { WeightedFault } from './faults/fault-context.js';
 import { ID_FAULTS } from './faults/ids.js';
+import { IMAGE_FAULTS } from './faults/images.js';
 import { loseInstancesInTurn } from './faults/losses.js';
 import { SLOT_FAULTS } from './faults/slots.js';
 import { refuseInTurn } from './faults/refusals.js';
 import { World } from './world.js';
-
-/**
- * Kinds of runs, by their faults: `all` in sequence; `nothing`; only a cloud `quota`, at a site with one provider; or a
- * defective `driver` of one provider during the whole run, while all requests use another provider; `refusals` of one
- * provider's cloud, while another provider has capacity; `losses` of instances of ready nodes; or `ids` that the cloud
- * uses again, while launchers are killed and instances disappear; or `slots`: nodes on backing nodes, while launchers
- * are killed and instances disappear.
- */
-export const RUN_KINDS = ['all', 'nothing', 'quota', 'driver', 'refusals', 'losses', 'ids', 'slots'] as const;
-
-export type RunKind = (typeof RUN_KINDS)[number];
 
 export interface RunOptions extends CheckerOptions {
   readonly seed: number;
@@ -65,6 +60,9 @@ export interface RunResult {
 const BUSY_MS = 120_000;
 /** The same for runs with refusals or losses (ms). */
 const LONG_MS = 900_000;
+/** The same for runs with images (ms), and the number of requests per request of other runs. */
+const IMAGES_MS = 3_600_000;
+const IMAGES_REQUESTS = 10;
 /** Time after which operators intervene, longer than launchers need to clean up (ms). */
 const OPERATOR_DELAY_MS = 400_000;
 /** Ratio of requests for cloud nodes to requests for static machines. */
@@ -74,6 +72,8 @@ const CHECK_INTERVAL_MS = 20_000;
 const RECHECK_INTERVAL_MS = 120_000;
 /** Time limit of a run (ms). A run that exceeds it is itself defective. */
 const RUN_LIMIT_MS = 7_200_000;
+/** Requests of runs with fair shares: more than the pool can serve while they are created. */
+const CONTENDING_REQUESTS = 80;
 /** The provider that does not use the defective driver. */
 const HEALTHY = 'beta';
 
@@ -81,16 +81,18 @@ const HEALTHY = 'beta';
 const FAULTS_OF: Partial<Record<RunKind, readonly WeightedFault[]>> = {
   ids: ID_FAULTS,
   slots: SLOT_FAULTS,
+  images: IMAGE_FAULTS,
 };
 
 /** Runs one seed until its end or the first violation. */
 export async function simulate(options: RunOptions): Promise<RunResult> {
-  const { seed, fault = 'all', launchers = 3, requests = 30 } = options;
+  const { seed, fault = 'all', launchers = 3, requests = fault === 'shares' ? CONTENDING_REQUESTS : 30 } = options;
   const onlyRefusals = fault === 'refusals';
   const quota = fault === 'quota' ? QUOTA : undefined;
   const world = new World({ ...options, onlyRefusals, quota, reusesIds: fault === 'ids' });
   const site = siteFor(fault);
-  const busyMs = onlyRefusals || fault === 'losses' ? LONG_MS : BUSY_MS;
+  world.shares = site.shares;
+  const busyMs = fault === 'images' ? IMAGES_MS : onlyRefusals || fault === 'losses' ? LONG_MS : BUSY_MS;
   const random = world.random();
   for (let index = 1; index <= launchers; index += 1) {
     const name = `launcher-${index}`;
@@ -99,7 +101,8 @@ export async function simulate(options: RunOptions): Promise<RunResult> {
   world.startForeignInstance();
   const provider = fault === 'driver' ? HEALTHY : undefined;
   const labels = fault === 'slots' ? [SLOT_LABEL] : undefined;
-  for (let index = 0; index < requests; index += 1) {
+  const requestCount = fault === 'images' ? IMAGES_REQUESTS * requests : requests;
+  for (let index = 0; index < requestCount; index += 1) {
     world.clock.schedule(between(random, 1000, busyMs), () => world.startRequestor(provider, labels));
   }
   for (let index = 0; hasMachines(site, fault) && index < requests / MACHINE_SHARE; index += 1) {
@@ -112,6 +115,7 @@ export async function simulate(options: RunOptions): Promise<RunResult> {
   let isOver = false;
   if (onlyRefusals) refuseInTurn(world, world.random(), () => isOver);
   if (fault === 'losses') loseInstancesInTurn(world, world.random(), () => isOver);
+  if (fault === 'images') useImages(world, () => isOver);
   await world.until(() => false, busyMs);
   isOver = true;
   world.cloudFaults.refusals.clear();
@@ -120,6 +124,14 @@ export async function simulate(options: RunOptions): Promise<RunResult> {
   world.end();
   const { violation, lastSteps, count } = world.checker;
   return { seed, violation, lastSteps: [...lastSteps], steps: count, virtualMs: world.clock.monotonic() };
+}
+
+/** Starts builders, and an operator who decides about their images. */
+function useImages(world: World, isOver: () => boolean): void {
+  for (const name of ['builder-1', 'builder-2']) world.startBuilder({ name, disk: new MemoryDisk() });
+  operateImages(world, world.random(), isOver).catch((error: unknown) =>
+    world.checker.report('X', `the operator of images failed: ${String(error)}`),
+  );
 }
 
 /** With a defective driver, all requests use the provider that does not have it. */
@@ -131,6 +143,8 @@ function siteFor(fault: RunOptions['fault']): Site {
   if (fault === 'quota') return SITE_AT_QUOTA;
   if (fault === 'losses') return SITE_WITH_SUPPLY;
   if (fault === 'slots') return SITE_WITH_SLOTS;
+  if (fault === 'shares') return SITE_WITH_SHARES;
+  if (fault === 'images') return SITE_WITH_IMAGES;
   return fault === 'refusals' ? SITE_WITH_SPARE : WHOLE_SITE;
 }
 

@@ -5,11 +5,16 @@ import { join } from 'node:path';
 import type { RunOptions, RunResult } from './simulate.js';
 
 /** The options of a run, as a message to a worker process. */
-export interface RunOrder extends Pick<RunOptions, 'seed' | 'fault' | 'launchers' | 'waitLimitMs' | 'only'> {
+export interface RunOrder extends Pick<
+  RunOptions,
+  'seed' | 'fault' | 'launchers' | 'requests' | 'waitLimitMs' | 'only'
+> {
   /** Name of one of the mutations. */
   readonly mutation?: string;
   /** Rules to ignore. */
   readonly without?: readonly string[];
+  /** True for a run with bridges for GitHub Actions. Default false. */
+  readonly bridges?: boolean;
 }
 
 interface PendingRun {

@@ -1,7 +1,7 @@
 /** The simulated site: providers, pools, labels and limits, and the launcher configurations for them. */
 
-import type { Driver, JsonObject, RandomSource } from '@nodepool/core';
-import type { NodepoolConfig } from '@nodepool/config';
+import type { DiskImageConfig, Driver, JsonObject, RandomSource } from '@nodepool/core';
+import type { FairShares, NodepoolConfig, ReadySettings } from '@nodepool/config';
 import { exampleDriver, type ExampleCloud } from '@nodepool/driver-example';
 import { driver as metastaticDriver } from '@nodepool/driver-metastatic';
 import { staticDriver } from '@nodepool/driver-static';
@@ -38,9 +38,20 @@ export interface Site {
   readonly providers: readonly SiteProvider[];
   /** `min-ready` by label. */
   readonly minReady: Readonly<Record<string, number>>;
+  /** By label: so many more ready nodes than nodes in use, at most `MAX_READY`. */
+  readonly spare?: Readonly<Record<string, number>>;
   /** Instance limits by tenant. */
   readonly tenants: Readonly<Record<string, number>>;
+  /** Weights of tenants. Default: only priorities count. */
+  readonly shares?: Readonly<Record<string, number>>;
+  /** The disk image that all labels of cloud providers use. Default: an image of the cloud. */
+  readonly diskImage?: DiskImageConfig;
+  /** The tests of uploads of the disk image. Default: `IMAGE_TESTS`. */
+  readonly imageTests?: JsonObject;
 }
+
+/** `ready.max` of the labels with spare nodes. */
+const MAX_READY = 6;
 
 export const LABELS = ['small', 'large', 'other'] as const;
 /** New name of the label `other` after a rename. */
@@ -122,10 +133,11 @@ export const SITE_WITH_SPARE: Site = {
   tenants: {},
 };
 
-/** A provider that keeps several nodes ready. */
+/** A provider that keeps several nodes ready, of one label more while more are in use. */
 export const SITE_WITH_SUPPLY: Site = {
   providers: [{ name: 'alpha', pools: [{ name: 'main', labels: LABELS, maxServers: 200 }] }],
   minReady: { small: 4, large: 2 },
+  spare: { other: 1 },
   tenants: {},
 };
 
@@ -147,8 +159,59 @@ export const SITE_WITH_SLOTS: Site = {
   tenants: {},
 };
 
+/** A pool that is too small for two tenants. */
+export const SITE_WITH_SHARES: Site = {
+  providers: [{ name: 'alpha', pools: [{ name: 'main', labels: LABELS, maxServers: 6 }] }],
+  minReady: {},
+  tenants: {},
+  shares: { tenant: 1, bounded: 1 },
+};
+
+/** Half-life of past use (ms), short compared with a run. */
+const HALF_LIFE_MS = 30_000;
+/** The disk image of the site with images, which must pass all tests. */
+export const DISK_IMAGE: DiskImageConfig = {
+  name: 'debian',
+  abstract: false,
+  parent: undefined,
+  formats: [],
+  keepFormats: [],
+  deleteAfterUpload: false,
+  rebuildAgeMs: Infinity,
+  release: undefined,
+  buildTimeoutMs: 600_000,
+  elements: ['debian-minimal'],
+  envVars: {},
+  pause: false,
+  username: 'zuul',
+  pythonPath: 'auto',
+  shellType: undefined,
+  dibCmd: 'disk-image-create',
+  metadata: {},
+  bootTest: { timeoutMs: 60_000, memory: 512, cpus: 1, kvm: true, command: undefined, commandTimeoutMs: 60_000 },
+};
+const IMAGE_TESTS: JsonObject = { 'launch-test': true, canary: { share: '30%', nodes: 6 } };
+
+/** Two providers whose nodes are launched from built images with tests. */
+export const SITE_WITH_IMAGES: Site = {
+  providers: [
+    { name: 'alpha', pools: [{ name: 'main', labels: LABELS, maxServers: 12 }] },
+    { name: 'beta', pools: [{ name: 'main', labels: LABELS, maxServers: 8 }] },
+  ],
+  minReady: { small: 1 },
+  tenants: {},
+  diskImage: DISK_IMAGE,
+};
+
 /** The cloud's instance limit at the site at its quota. */
 export const QUOTA = 6;
+
+/** Returns the number of ready nodes that a label should have. */
+export function wantedReady({ minReady, spare = {} }: Site, label: string, inUse: number): number {
+  const { [label]: nodes } = spare;
+  const wanted = Math.max(minReady[label] ?? 0, nodes === undefined ? 0 : inUse + nodes);
+  return nodes === undefined ? wanted : Math.min(wanted, MAX_READY);
+}
 
 /** Returns a possible next configuration: removed providers, changed limits, a renamed label. */
 export function changedSite(random: RandomSource): Site {
@@ -199,9 +262,11 @@ export function nodepoolConfig(
     ['metastatic', slots],
   ]);
   const problems: string[] = [];
+  const { diskImage } = site;
+  const diskImages = new Map(diskImage === undefined ? [] : [[diskImage.name, diskImage]]);
   const labels = [...LABELS, RENAMED, ...MACHINE_LABELS, SLOT_LABEL];
   const context = {
-    diskImages: new Map(),
+    diskImages,
     labels: new Set<string>(labels),
     problem: (path: readonly (string | number)[], { expected }: { readonly expected: string }) => {
       problems.push(`${path.join('.')}: ${expected}`);
@@ -210,7 +275,8 @@ export function nodepoolConfig(
   const configs = site.providers.map((provider) => {
     if (provider.driver === 'static') return machines.getProviderConfig(rackSection(provider), context);
     if (provider.driver === 'metastatic') return slots.getProviderConfig(metaSection(provider), context);
-    return example.getProviderConfig(section(provider), context);
+    const image = diskImage && { name: diskImage.name, ...(site.imageTests ?? IMAGE_TESTS) };
+    return example.getProviderConfig(section(provider, image), context);
   });
   if (problems.length > 0) throw new Error(`the simulated site is wrong: ${problems.join('; ')}`);
   return {
@@ -223,32 +289,52 @@ export function nodepoolConfig(
     labels: new Map(
       labels.map((name) => [
         name,
-        { name, minReady: site.minReady[name] ?? 0, maxReadyAgeMs: Infinity, maxWaitMs: MAX_WAIT_MS },
+        {
+          ...{ name, minReady: site.minReady[name] ?? 0, ready: readyOf(site, name) },
+          ...{ maxReadyAgeMs: Infinity, maxWaitMs: MAX_WAIT_MS },
+        },
       ]),
     ),
     maxHoldAgeMs: Infinity,
-    diskImages: new Map(),
+    diskImages,
     providers: new Map(configs.map((config) => [config.name, config])),
     brokenProviders: new Map(),
     tenantLimits: new Map(Object.entries(site.tenants).map(([tenant, instances]) => [tenant, { instances }])),
+    fairShares: site.shares === undefined ? undefined : fairShares(site.shares),
     drivers: new Map(),
     loadedDrivers: drivers,
   };
 }
 
-function section({ name, driver = 'example', pools, maxConcurrency }: SiteProvider): JsonObject {
+function readyOf({ spare = {} }: Site, label: string): ReadySettings | undefined {
+  const { [label]: nodes } = spare;
+  if (nodes === undefined) return undefined;
+  return { min: 0, max: MAX_READY, spare: { nodes }, schedule: [], forecast: undefined };
+}
+
+function fairShares(shares: Readonly<Record<string, number>>): FairShares {
+  const tenants = Object.entries(shares).map(([tenant, share]) => [tenant, { share, projects: new Map() }] as const);
+  return { halfLifeMs: HALF_LIFE_MS, defaultShare: 1, tenants: new Map(tenants) };
+}
+
+function section(
+  { name, driver = 'example', pools, maxConcurrency }: SiteProvider,
+  diskImage: { readonly name: string } | undefined,
+): JsonObject {
+  const image: JsonObject = diskImage === undefined ? { 'cloud-image': 'debian' } : { diskimage: diskImage.name };
   return {
     name,
     driver,
     ...PROVIDER_OPTIONS,
     ...(maxConcurrency === undefined ? {} : { 'max-concurrency': maxConcurrency }),
     'cloud-images': [{ name: 'debian', username: 'root' }],
+    ...(diskImage === undefined ? {} : { diskimages: [diskImage] }),
     pools: pools.map((pool) => ({
       name: pool.name,
       'max-servers': pool.maxServers,
       'host-key-checking': true,
       ...(pool.priority === undefined ? {} : { priority: pool.priority }),
-      labels: pool.labels.map((label) => ({ name: label, 'cloud-image': 'debian', size: 'small' })),
+      labels: pool.labels.map((label) => ({ name: label, ...image, size: 'small' })),
     })),
   };
 }

@@ -12,18 +12,21 @@ import {
 import { seededRandom, VirtualClock } from '@nodepool/core/testing';
 import { ExampleCloud, type CloudSettings } from '@nodepool/driver-example';
 import type { LoginScanner } from '@nodepool/launcher';
+import type { JobResult } from '@nodepool/requestor';
 import { SimulatedZooKeeperServer, type ServerSnapshot } from '@nodepool/zookeeper/simulated';
-import { oneOf } from './chance.js';
+import { between, oneOf } from './chance.js';
 import { Checker, type CheckerOptions } from './checker.js';
 import { NO_CLOUD_FAULTS, type CloudFaults, type Refusal } from './cloud-view.js';
 import type { DriverFaults } from './faulty-driver.js';
+import { BuilderProcess, type BuilderMachine } from './images/builder-process.js';
+import { BuiltImages } from './images/built-images.js';
 import { LauncherProcess } from './launcher-process.js';
 import { Machines } from './machines.js';
 import type { Mutation } from './mutation.js';
 import { SimulatedProcess } from '@nodepool/simulated-process';
 import { LibraryRequestor } from './library-requestor.js';
 import { SimulatedRequestor, withdrawForgotten } from './requestor.js';
-import { LABELS, type Site } from './site.js';
+import { LABELS, SITE_WITH_IMAGES, wantedReady, type Site } from './site.js';
 
 export interface WorldOptions extends CheckerOptions {
   readonly seed: number;
@@ -82,8 +85,13 @@ const THEIR_TAGS: readonly Readonly<Record<string, string>>[] = [
   },
 ];
 
+/** Added to the seed of a run, so that images do not change the numbers that other parts draw. */
+const IMAGES_SEED = 1_000_000;
 const MAX_LATENCY_MS = 5;
 const GREATEST_SCAN_MS = 3000;
+
+/** Time until a dead builder is started again (ms). */
+const RESTART_MS = { least: 1000, greatest: 60_000 } as const;
 
 /** Every third requestor uses the library. */
 const LIBRARY_EVERY = 3;
@@ -102,6 +110,9 @@ export class World {
   readonly requestors: (SimulatedRequestor | LibraryRequestor)[] = [];
   /** Probability that a login never answers. */
   scanFailures = 0;
+  /** Running and dead builders; a later one on the same machine replaces an earlier one. */
+  builders: BuilderProcess[] = [];
+  readonly images: BuiltImages;
   readonly machines = new Machines(() => this.clock.monotonic());
   readonly cloudFaults: CloudFaults & { readonly refusals: Map<string, Refusal> };
   readonly driverFaults: DriverFaults;
@@ -110,6 +121,8 @@ export class World {
    * operators.
    */
   needsOperators = false;
+  /** Weights of the tenants in a run with fair shares. */
+  shares: Site['shares'];
   private readonly seeds: RandomSource;
   private readonly mutation: Mutation | undefined;
 
@@ -134,18 +147,24 @@ export class World {
       maxServers: (provider: string, pool: string) => this.maxServers(provider, pool),
       providerInstances: () => quota,
       tenantInstances: (tenant: string) => greatest(this.sites().map(({ tenants }) => tenants[tenant])),
-      minReady: (label: string) => Math.max(0, ...this.sites().map(({ minReady }) => minReady[label] ?? 0)),
+      wantedReady: (label: string, inUse: number) =>
+        Math.max(0, ...this.sites().map((site) => wantedReady(site, label, inUse))),
+      shares: () => this.shares,
       configuredAt: () => Math.max(0, ...this.launchers.map(({ configuredAt }) => configuredAt)),
       keepsProvider: (launcher: string, provider: string) =>
         this.launchers.some((each) => each.name === launcher && each.keepsProvider(provider)),
       hasMachine: (launcher: string | undefined, node: JsonObject) =>
         this.launchers.some((each) => each.name === launcher && each.hasMachine(node)),
+      disturbedAt: (launcher: string) =>
+        this.launchers.find(({ name }) => name === launcher)?.disturbedAt ?? this.clock.monotonic(),
+      hasNoLogin: (build: string) => ['no-boot', 'no-login'].includes(this.images.kindOf(build)),
       unusableSince: (host: string) => this.machines.unusableSince(host),
       znode: (path: string) => this.checker.observed.znode(path),
     };
     this.cloudFaults = { ...NO_CLOUD_FAULTS, refusals: new Map(), random: this.random() };
     this.driverFaults = { mode: 'none', rate: 0, random: this.random() };
     this.checker = new Checker(this.server, view, checking);
+    this.images = new BuiltImages(this.cloud, seededRandom(seed + IMAGES_SEED));
   }
 
   /** Returns a separate random source, so that parts do not affect each other's random values. */
@@ -159,11 +178,26 @@ export class World {
     this.checker.step(`${name} is started with ${JSON.stringify(site)}`);
     const { server, cloud, cloudFaults, driverFaults, checker, mutation } = this;
     const scanner = this.scanner(process, random);
-    const log = stepLogger(name, checker);
+    const log = loggerOfSteps(name, checker);
     const environment = { server, cloud, cloudFaults, driverFaults, checker, random, scanner, log, mutation };
     const launcher = new LauncherProcess(process, environment, site);
     this.launchers = [...this.launchers.filter(({ process: { dead } }) => !dead), launcher];
     return launcher;
+  }
+
+  /** Starts a builder of the site with images. */
+  startBuilder(machine: BuilderMachine): void {
+    const process = new SimulatedProcess(machine.name, this.clock);
+    const random = this.random();
+    this.checker.step(`${machine.name} is started`);
+    const { server, cloud, images, driverFaults, checker, mutation } = this;
+    const log = loggerOfSteps(machine.name, checker);
+    const onDeath = (): void => {
+      this.clock.schedule(between(random, RESTART_MS.least, RESTART_MS.greatest), () => this.startBuilder(machine));
+    };
+    const environment = { server, cloud, images, driverFaults, checker, random, log, mutation, onDeath };
+    const builder = new BuilderProcess(process, machine, environment, SITE_WITH_IMAGES);
+    this.builders = [...this.builders.filter((each) => each.machine !== machine), builder];
   }
 
   /** Creates an instance of another owner in the same project, without tags or with those of another installation. */
@@ -181,7 +215,10 @@ export class World {
     const { server, clock, checker } = this;
     const now = (): number => clock.monotonic();
     const name = `requestor-${this.requestors.length + 1}`;
-    const environment = { server, clock, checker, name, random: this.random(), provider, labels, now };
+    const random = this.random();
+    const jobResult = (imageId: string): JobResult | undefined =>
+      this.builders.length === 0 ? undefined : this.images.jobResult(imageId, random);
+    const environment = { server, clock, checker, name, random, provider, labels, now, jobResult };
     // The library is too well-behaved to reveal every fault of a launcher.
     const isFree = provider === undefined && labels === undefined;
     const usesLibrary = isFree && this.requestors.length % LIBRARY_EVERY === LIBRARY_EVERY - 1;
@@ -220,7 +257,7 @@ export class World {
   /** Ends all parts, so that the next run starts clean. */
   end(): void {
     this.checker.close();
-    for (const { process } of this.launchers) process.kill();
+    for (const { process } of [...this.launchers, ...this.builders]) process.kill();
     this.server.stop();
     this.cloud.close();
   }
@@ -239,7 +276,8 @@ export class World {
   private scanner(process: SimulatedProcess, random: RandomSource): LoginScanner {
     return {
       scan: async ({ signal, timeoutMs, host }) => {
-        const silent = random.next() < this.scanFailures || this.machines.isSilent(host);
+        const silent =
+          random.next() < this.scanFailures || this.machines.isSilent(host) || this.images.hasNoLogin(host);
         await sleep(process.clock, silent ? timeoutMs : random.next() * GREATEST_SCAN_MS, signal);
         // It may have become silent meanwhile.
         if (silent || this.machines.isSilent(host)) throw new KeyScanError(`${host} did not answer`);
@@ -256,7 +294,7 @@ function greatest(limits: readonly (number | undefined)[]): number | undefined {
 }
 
 /** Returns a logger that records each message as a step. */
-function stepLogger(name: string, checker: Checker, fixed: LogFields = {}): Logger {
+export function loggerOfSteps(name: string, checker: Checker, fixed: LogFields = {}): Logger {
   const say = (message: string, fields: LogFields = {}): void => {
     const { node_id: node, node_request_id: request, error, reason } = { ...fixed, ...fields };
     const about = [node, request, reason, error].filter((part) => part !== undefined).map(String);
@@ -267,7 +305,7 @@ function stepLogger(name: string, checker: Checker, fixed: LogFields = {}): Logg
     info: say,
     warn: say,
     error: (message, error, fields) => say(message, { ...fields, error }),
-    with: (fields) => stepLogger(name, checker, { ...fixed, ...fields }),
-    named: () => stepLogger(name, checker, fixed),
+    with: (fields) => loggerOfSteps(name, checker, { ...fixed, ...fields }),
+    named: () => loggerOfSteps(name, checker, fixed),
   };
 }

@@ -46,6 +46,10 @@ it('nodes on backing nodes never share a slot, and no backing node is released e
   await expectNoViolation({ fault: 'slots' });
 });
 
+it('tenants get their shares of a pool that is too small for all', async () => {
+  await expectNoViolation({ fault: 'shares' });
+});
+
 it('a defective driver delays only its own provider', async () => {
   await expectNoViolation({ fault: 'driver' });
 });

@@ -46,7 +46,7 @@ class Records {
     const data = { state: 'requested', node_types, tenant_name: 'bounded', provider: null, declined_by: [] };
     const after = seen(id, data);
     this.requests.set(id, after);
-    this.rule.committed?.({ nodes: [], requests: [{ id, before: undefined, after, by: 'requestor' }] });
+    this.rule.committed?.({ uploads: [], nodes: [], requests: [{ id, before: undefined, after, by: 'requestor' }] });
   }
 
   /** The launcher accepts the request in one transaction. Returns the violation. */
@@ -69,7 +69,7 @@ class Records {
       this.nodes.set(made.id, made);
       return { id: made.id, before: undefined, after: made, by: 'launcher' as const };
     });
-    return this.rule.committed?.({ nodes, requests: [{ id, before, after, by: 'launcher' }] });
+    return this.rule.committed?.({ uploads: [], nodes, requests: [{ id, before, after, by: 'launcher' }] });
   }
 }
 

@@ -9,6 +9,7 @@ export {
   type StatusFault,
   type VendorFault,
 } from './faults.js';
+export { InProcessServer } from './in-process.js';
 export { integerIn, runProgram, type CloudProgram } from './program.js';
 export { ApiError, jsonObjectIn, routePath, type Answer, type RequestContext, type Route } from './request-context.js';
 export { CloudServer, type CloudConnections, type CloudServerOptions, type VendorForm } from './server.js';

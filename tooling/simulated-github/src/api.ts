@@ -25,6 +25,8 @@ export interface SimulatedGithub {
   /** URL of the pages and of the REST API; a scope is below it, e.g. `${url}/acme`. */
   readonly url: string;
   readonly actionsUrl: string;
+  /** Sends a call inside this process, without HTTP: for clients on a virtual clock. */
+  readonly fetch: typeof globalThis.fetch;
   /** URL of the control interface and its page. */
   readonly controlUrl: string;
   readonly clientId: string;

@@ -24,6 +24,7 @@ import { checked } from './strict.js';
 export type Controls = Omit<
   SimulatedGithub,
   | 'url'
+  | 'fetch'
   | 'actionsUrl'
   | 'controlUrl'
   | 'clientId'

@@ -4,7 +4,15 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Timer } from '@nodepool/core';
-import { CallLog, CloudServer, CloudState, FaultPlan, type Answer, type Route } from '@nodepool/simulated-cloud';
+import {
+  CallLog,
+  CloudServer,
+  CloudState,
+  FaultPlan,
+  InProcessServer,
+  type Answer,
+  type Route,
+} from '@nodepool/simulated-cloud';
 import type { SimulatedGithub, SimulatedGithubOptions } from './api.js';
 import { Access, APP_ID, CLIENT_ID, type Permission } from './access.js';
 import { startControl } from './control.js';
@@ -54,7 +62,8 @@ export async function startSimulatedGithub(options: SimulatedGithubOptions = {})
   const service = new RunnerService({ state, runners, dispatcher, log });
   const parts = { state, tenants, scaleSets, runners, sessions, dispatcher, service, log };
   const shared = { state, faults, calls, describe: <C>(call: C): C => call };
-  const rest = new CloudServer({ ...shared, form: restForm, routes: restRoutes({ state, scopes, access, tenants }) });
+  const restOptions = { ...shared, form: restForm, routes: restRoutes({ state, scopes, access, tenants }) };
+  const rest = new CloudServer(restOptions);
   const addresses = (scope: { readonly path: string }) => ({
     gitHubUrl: `${state.url}/${scope.path}`,
     brokerUrl: tenants.url + BROKER_PATH,
@@ -65,9 +74,12 @@ export async function startSimulatedGithub(options: SimulatedGithubOptions = {})
     ...sessionRoutes({ ...parts, addresses }),
     ...runnerRoutes({ ...parts, url: () => tenants.url }),
   ];
-  const actions = new CloudServer({
+  const actionsOptions = {
     ...{ ...shared, form: actionsForm(state), routes: actionsRoutes.map((route) => changed(route, state)) },
-  });
+  };
+  const actions = new CloudServer(actionsOptions);
+  const inProcess = { rest: new InProcessServer(restOptions), actions: new InProcessServer(actionsOptions) };
+  const inProcessServers = Object.values(inProcess);
   state.url = `http://127.0.0.1:${await rest.listen(port)}`;
   tenants.url = `http://127.0.0.1:${await actions.listen(actionsPort)}`;
   const folder = await mkdtemp(join(tmpdir(), 'simulated-github-'));
@@ -102,8 +114,12 @@ export async function startSimulatedGithub(options: SimulatedGithubOptions = {})
     goAway(ms: number) {
       const servers = [rest, actions];
       for (const server of servers) server.refuse();
+      for (const server of inProcessServers) server.isRefusing = true;
       away?.cancel();
-      const accept = (): void => servers.forEach((server) => void server.accept());
+      const accept = (): void => {
+        for (const server of servers) void server.accept();
+        for (const server of inProcessServers) server.isRefusing = false;
+      };
       away = state.clock.schedule(ms, accept, { background: true });
     },
     personalToken: (permissions?: readonly Permission[]) => access.personalToken(permissions),
@@ -120,11 +136,16 @@ export async function startSimulatedGithub(options: SimulatedGithubOptions = {})
     ...controls,
     url: state.url,
     actionsUrl: tenants.url,
+    fetch: (input, init) => {
+      const { origin } = new URL(input instanceof Request ? input.url : input);
+      return (origin === state.url ? inProcess.rest : inProcess.actions).fetch(input, init);
+    },
     controlUrl: control.url,
     ...{ clientId: CLIENT_ID, appId: APP_ID, appKeyFile, tokenFile, runner },
     installations: Object.fromEntries([...access.installations].map(([id, name]) => [name, id])),
     async close() {
       away?.cancel();
+      for (const server of inProcessServers) server.close();
       await Promise.all([rest.close(), actions.close(), control.close()]);
       await rm(folder, { recursive: true, force: true });
     },

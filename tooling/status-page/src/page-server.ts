@@ -122,6 +122,7 @@ export class PageServer {
         activity: () => this.activity,
         timelines: this.recorder.timelines,
         queuePosition: () => undefined,
+        readyTarget: () => undefined,
       },
       status: {
         hostname: 'nl01.example.org',
@@ -131,6 +132,7 @@ export class PageServer {
         refusedSince: () => this.refusedSince,
         failures: this.failures,
         recorder: this.recorder,
+        capacity: () => ({ pools: [], providers: [], tenants: [] }),
         eventLoopDelay: () => ({ p99: 0.001 }),
       },
     });

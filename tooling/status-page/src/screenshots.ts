@@ -27,6 +27,7 @@ const SCREENSHOTS: readonly Screenshot[] = [
   { name: 'overview', route: '#/', size: DESKTOP, dark: false },
   { name: 'request', route: '#/requests/200-0000090994', size: DESKTOP, dark: false },
   { name: 'provider', route: '#/providers/azure-west', size: DESKTOP, dark: false },
+  { name: 'github', route: '#/github', size: DESKTOP, dark: false },
   { name: 'nodes-dark', route: '#/nodes', size: LOW, dark: true },
   { name: 'phone', route: '#/', size: PHONE, dark: false },
   { name: 'phone-dark', route: '#/nodes', size: PHONE, dark: true },

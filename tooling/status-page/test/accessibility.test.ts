@@ -11,7 +11,7 @@ const setting = useBrowser();
 const ROUTES = [
   ...['#/', '#/requests', '#/requests/200-0000090994', '#/requests/200-0000091002', '#/nodes', '#/nodes/0000048200'],
   ...['#/labels?sort=-waiting', '#/labels/debian-12-small', '#/providers', '#/providers/azure-west?pool=main'],
-  ...['#/images', '#/images/debian-13', '#/programs'],
+  ...['#/images', '#/images/debian-13', '#/github', '#/programs'],
 ];
 
 async function openBadTimes(viewer: Viewer): Promise<void> {

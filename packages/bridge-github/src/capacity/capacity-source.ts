@@ -1,4 +1,4 @@
-/** Asks the registered launchers for their use and limits, regularly, and tells the capacity of labels. */
+/** Asks the registered launchers for what their limits leave, regularly, and tells the capacity of scale sets. */
 
 import {
   Emitter,
@@ -10,10 +10,11 @@ import {
   type JsonValue,
   type Logger,
   type RandomSource,
+  type Resources,
   type TaskSupervisor,
 } from '@nodepool/core';
 import type { Store } from '@nodepool/store';
-import { freeCapacity, shareOf, type FreeCapacity, type InstanceUse, type ProviderUse } from './capacity.js';
+import { freeCapacity, type Consumer, type FreeCapacity, type LauncherFree } from './capacity.js';
 
 /** Interval of the questions (ms). */
 const INTERVAL_MS = 5000;
@@ -36,9 +37,9 @@ export interface CapacityOptions {
 }
 
 export class CapacitySource {
-  private readonly answers = new Map<string, { readonly at: number; readonly uses: readonly ProviderUse[] }>();
-  /** Scale sets in service, by label. */
-  private readonly sets = new Map<string, string[]>();
+  private readonly answers = new Map<string, { readonly at: number; readonly free: LauncherFree }>();
+  /** Scale sets in service. */
+  private readonly sets = new Map<string, () => Consumer>();
   private readonly changes: Emitter<void>;
   private readonly queue: WorkQueue<'launchers'>;
   private removeListener: () => void = () => undefined;
@@ -74,30 +75,29 @@ export class CapacitySource {
     return this.changes.on(listener);
   }
 
-  /** Notes a scale set that uses a label. Returns a function that removes it. */
-  register(label: string, set: string): () => void {
-    const sets = this.sets.get(label) ?? [];
-    this.sets.set(label, [...sets, set].sort());
-    return () =>
-      this.sets.set(
-        label,
-        (this.sets.get(label) ?? []).filter((each) => each !== set),
-      );
+  /** Notes a scale set in service. Returns a function that removes it. */
+  register(set: string, consumer: () => Consumer): () => void {
+    this.sets.set(set, consumer);
+    return () => void this.sets.delete(set);
   }
 
-  /** Returns the share of a scale set in the number of further nodes that launchers can provide. */
-  of(label: string, set: string): FreeCapacity {
+  /** Returns the share of a registered scale set in the number of further nodes that launchers can provide. */
+  of(set: string): FreeCapacity {
     const { store, clock } = this.options;
     if (!store.complete) return { nodes: 0, reason: 'ZooKeeper cannot be reached' };
+    const consumers = new Map([...this.sets].sort(([a], [b]) => (a < b ? -1 : 1)).map(([name, now]) => [name, now()]));
+    const consumer = consumers.get(set);
+    if (consumer === undefined) return { nodes: 0, reason: 'the scale set is not in service yet' };
     const now = clock.monotonic();
-    const uses = [...this.answers.values()].flatMap(({ at, uses: told }) => (now - at > MAX_AGE_MS ? [] : told));
     const ready = [...store.nodes.inState('ready')].filter(
-      ({ node, locked }) => !locked && node.allocated_to === null && node.type.includes(label),
+      ({ node, locked }) => !locked && node.allocated_to === null && node.type.includes(consumer.label),
     ).length;
-    const { nodes, reason } = freeCapacity(label, store.components.pools(), uses, ready);
-    const sets = this.sets.get(label) ?? [];
-    const share = shareOf(nodes, Math.max(1, sets.length), Math.max(0, sets.indexOf(set)));
-    return { nodes: share, reason: sets.length > 1 ? `a share of ${share}: ${reason}` : reason };
+    return freeCapacity(consumer, {
+      pools: [...store.components.pools()],
+      launchers: [...this.answers.values()].flatMap(({ at, free }) => (now - at > MAX_AGE_MS ? [] : free)),
+      ready,
+      consumers: [...consumers.values()],
+    });
   }
 
   private async askAll(signal: AbortSignal): Promise<void> {
@@ -112,8 +112,8 @@ export class CapacitySource {
     await Promise.all(
       [...urls].map(async (url) => {
         try {
-          const uses = usesIn(await ask(`${url}/status/v1/providers`, signal));
-          this.answers.set(url, { at: clock.monotonic(), uses });
+          const free = freeIn(await ask(`${url}/status/v1/capacity`, signal));
+          this.answers.set(url, { at: clock.monotonic(), free });
         } catch (error) {
           signal.throwIfAborted();
           log.debug('A launcher does not tell its capacity', { url, error: isError(error) ? error.message : error });
@@ -140,27 +140,37 @@ async function askOverHttp(url: string, signal: AbortSignal): Promise<JsonValue>
   return JSON.parse(text) as JsonValue;
 }
 
-/** Returns the providers of a document that the launcher serves itself. */
-export function usesIn(document: JsonValue): readonly ProviderUse[] {
-  if (!isJsonObject(document)) return [];
-  return objectsIn(document['providers']).flatMap((provider) => {
-    const { name, state } = provider;
-    if (typeof name !== 'string' || state === 'elsewhere' || state === 'gone') return [];
-    const pools = objectsIn(provider['pools']).flatMap((pool) => {
-      const use = instancesIn(pool['usage']);
-      return typeof pool['name'] === 'string' && use !== undefined ? [[pool['name'], use] as const] : [];
-    });
-    // A provider without a limit shows no use.
-    const instances = instancesIn(provider['usage']) ?? { used: 0, limit: null };
-    return pools.length === 0 ? [] : [{ provider: name, instances, pools: new Map(pools) }];
-  });
+/** Returns what a document of a launcher says. */
+export function freeIn(document: JsonValue): LauncherFree {
+  const { pools, providers, tenants } = isJsonObject(document) ? document : {};
+  return {
+    pools: objectsIn(pools).flatMap(({ provider, pool, ignoresProviderQuota, free, needs }) =>
+      typeof provider !== 'string' || typeof pool !== 'string'
+        ? []
+        : {
+            ...{ provider, pool, ignoresProviderQuota: ignoresProviderQuota === true, free: amountsIn(free) },
+            needs: Object.fromEntries(
+              Object.entries(isJsonObject(needs) ? needs : {}).map(([label, need]) => [label, amountsIn(need)]),
+            ),
+          },
+    ),
+    providers: byName(providers, 'provider'),
+    tenants: byName(tenants, 'tenant'),
+  };
 }
 
-function instancesIn(usage: JsonValue | undefined): InstanceUse | undefined {
-  const found = objectsIn(usage).find(({ resource }) => resource === 'instances');
-  if (found === undefined) return undefined;
-  const { used, limit } = found;
-  return { used: typeof used === 'number' ? used : 0, limit: typeof limit === 'number' ? limit : null };
+function byName(value: JsonValue | undefined, key: string): ReadonlyMap<string, Resources> {
+  return new Map(
+    objectsIn(value).flatMap((each) => {
+      const name = each[key];
+      return typeof name === 'string' ? [[name, amountsIn(each['free'])] as const] : [];
+    }),
+  );
+}
+
+function amountsIn(value: JsonValue | undefined): Resources {
+  const entries = Object.entries(isJsonObject(value) ? value : {});
+  return Object.fromEntries(entries.filter((entry): entry is [string, number] => typeof entry[1] === 'number'));
 }
 
 function objectsIn(value: JsonValue | undefined): readonly JsonObject[] {

@@ -3,82 +3,169 @@
  * what launchers publish: never more than their limits leave, and one at a time where they tell no number.
  */
 
+import type { Resources } from '@nodepool/core';
 import { SERVES_REQUESTS, describePool, type PoolComponentData } from '@nodepool/store';
 
-/** The use of the instances of a provider or of a pool; `limit` is null if there is none. */
-export interface InstanceUse {
-  readonly used: number;
-  readonly limit: number | null;
+/** A pool as its launcher tells it. Resources without a limit are not in `free`. */
+export interface PoolFree {
+  readonly provider: string;
+  readonly pool: string;
+  readonly ignoresProviderQuota: boolean;
+  readonly free: Resources;
+  /** Need of a node, by label. */
+  readonly needs: Readonly<Record<string, Resources>>;
 }
 
-/** The use of a provider, as one launcher reports it. */
-export interface ProviderUse {
-  readonly provider: string;
-  readonly instances: InstanceUse | undefined;
-  readonly pools: ReadonlyMap<string, InstanceUse>;
+/** The amounts that the limits of one launcher leave. */
+export interface LauncherFree {
+  readonly pools: readonly PoolFree[];
+  readonly providers: ReadonlyMap<string, Resources>;
+  readonly tenants: ReadonlyMap<string, Resources>;
+}
+
+/** The demand of a scale set. */
+export interface Consumer {
+  readonly label: string;
+  readonly tenant: string | undefined;
+}
+
+export interface CapacityFacts {
+  readonly pools: readonly PoolComponentData[];
+  readonly launchers: readonly LauncherFree[];
+  /** Number of ready nodes of the label that no request has; they count against the limits already. */
+  readonly ready: number;
+  /** All scale sets in service, in a fixed order. */
+  readonly consumers: readonly Consumer[];
 }
 
 export interface FreeCapacity {
   readonly nodes: number;
-  /** A part of a sentence, e.g. `pool main of provider aws has 3 free instances`. */
+  /** A part of a sentence, e.g. `provider aws has room for 3 nodes (its cores)`. */
   readonly reason: string;
 }
 
 /** Capacity of a cloud without limits. */
 const UNLIMITED = 100_000;
+const ONE: Resources = { instances: 1 };
 
-/**
- * Returns the number of further nodes. `ready` is the number of ready nodes of the label that no request has; they
- * count against the limits already.
- */
-export function freeCapacity(
-  label: string,
-  pools: Iterable<PoolComponentData>,
-  uses: readonly ProviderUse[],
-  ready: number,
-): FreeCapacity {
-  const offering = [...pools].filter(({ supported_labels: labels }) => labels.includes(label));
+/** Returns the number of further nodes for one of the consumers. Consumers of the same limit share what it leaves. */
+export function freeCapacity(consumer: Consumer, facts: CapacityFacts): FreeCapacity {
+  const { label } = consumer;
+  const shared = shareOf(facts.ready, consumer, facts, (each) => each.label === label);
+  const ready = shared === 0 ? '' : `${shared} ready nodes; `;
+  const offering = facts.pools.filter(({ supported_labels: labels }) => labels.includes(label));
   if (offering.length === 0) return { nodes: 0, reason: `no launcher offers the label ${label}` };
-  const answers = offering.map((pool) => ({ pool, says: describePool(pool, [label]) }));
-  const open = answers.filter(({ says }) => says === SERVES_REQUESTS);
+  const open = openPools(label, facts);
   if (open.length === 0) {
-    const reasons = [...new Set(answers.map(({ pool, says }) => `${nameOf(pool)} ${says}`))];
-    const base = reasons.slice(0, 3).join('; ');
-    return { nodes: ready, reason: ready === 0 ? base : `${ready} ready nodes; ${base}` };
+    const answers = offering.map((pool) => `${nameOf(pool)} ${describePool(pool, [label])}`);
+    return { nodes: shared, reason: `${ready}${[...new Set(answers)].slice(0, 3).join('; ')}` };
   }
-  // Several launchers serve the same pool of the same provider.
-  const byProvider = new Map<string, Set<string>>();
-  for (const { pool } of open) {
-    byProvider.set(pool.provider_name, (byProvider.get(pool.provider_name) ?? new Set()).add(pool.name));
-  }
-  const parts = [...byProvider].map(([provider, names]) => ofProvider(provider, names, uses));
-  const launchable = parts.reduce((sum, { nodes }) => sum + nodes, 0);
-  const reasons = parts.map(({ reason }) => reason).join('; ');
-  return {
-    nodes: Math.min(UNLIMITED, launchable + ready),
-    reason: ready === 0 ? reasons : `${ready} ready nodes; ${reasons}`,
-  };
+  const providers = [...new Set(open.map(({ provider_name: provider }) => provider))];
+  const parts = providers.map((provider) => ofProvider(provider, consumer, facts));
+  const launchable = parts.reduce((sum, { nodes }) => sum + nodes, 0) + shared;
+  const ofTenant = tenantRoom(consumer, facts);
+  if (ofTenant !== undefined && ofTenant.nodes < launchable) return ofTenant;
+  return { nodes: Math.min(UNLIMITED, launchable), reason: ready + parts.map(({ reason }) => reason).join('; ') };
 }
 
-/** Divides capacity that several scale sets of one label share. `index` counts from 0. */
-export function shareOf(nodes: number, sets: number, index: number): number {
-  return Math.floor(nodes / sets) + (index < nodes % sets ? 1 : 0);
+function openPools(label: string, { pools }: CapacityFacts): readonly PoolComponentData[] {
+  return pools.filter(
+    (pool) => pool.supported_labels.includes(label) && describePool(pool, [label]) === SERVES_REQUESTS,
+  );
 }
 
-function ofProvider(provider: string, pools: ReadonlySet<string>, uses: readonly ProviderUse[]): FreeCapacity {
-  const use = uses.find((each) => each.provider === provider && each.instances !== undefined);
-  if (use === undefined) {
+/** Several launchers can serve the same pool; what the one tells that leaves least counts. */
+function ofProvider(provider: string, consumer: Consumer, facts: CapacityFacts): FreeCapacity {
+  const { label } = consumer;
+  const told = facts.launchers.filter(({ pools }) => pools.some((pool) => pool.provider === provider));
+  if (told.length === 0) {
     return { nodes: 1, reason: `provider ${provider} serves requests, but its launcher does not tell how many` };
   }
-  const ofPools = [...pools].reduce((sum, pool) => sum + freeOf(use.pools.get(pool)), 0);
-  const nodes = Math.min(freeOf(use.instances), ofPools);
-  if (nodes >= UNLIMITED) return { nodes: UNLIMITED, reason: `provider ${provider} has no limit` };
-  return { nodes, reason: `provider ${provider} has ${nodes} free instances` };
+  const isOpen = ({ provider_name: of, name }: PoolComponentData, pool?: string): boolean =>
+    of === provider && (pool === undefined || name === pool);
+  const uses = (pool?: string) => (each: Consumer) => openPools(each.label, facts).some((open) => isOpen(open, pool));
+  const names = new Set(openPools(label, facts).flatMap((pool) => (isOpen(pool) ? [pool.name] : [])));
+  const rooms = [...names].map((name) => {
+    const pools = told.flatMap((launcher) => launcher.pools).filter((each) => each.provider === provider && each.pool === name); // prettier-ignore
+    const room = tightest(pools.map(({ needs, free }) => roomFor(needs[label] ?? ONE, free)));
+    const isBound = pools.every(({ ignoresProviderQuota }) => !ignoresProviderQuota);
+    const needs = pools.map((pool) => pool.needs[label] ?? ONE);
+    return { ...room, nodes: shareOf(room.nodes, consumer, facts, uses(name)), isBound, needs };
+  });
+  const bound = rooms.filter(({ isBound }) => isBound);
+  const need = leastOf(bound.flatMap(({ needs }) => needs));
+  const whole = tightest(told.map(({ providers }) => roomFor(need, providers.get(provider) ?? {})));
+  const shared = shareOf(whole.nodes, consumer, facts, uses());
+  const inPools = sumOf(bound);
+  const nodes = Math.min(UNLIMITED, Math.min(shared, inPools) + sumOf(rooms.filter(({ isBound }) => !isBound)));
+  if (nodes >= UNLIMITED) return { nodes, reason: `provider ${provider} has no limit` };
+  const { resource = 'instances' } = shared < inPools ? whole : tightest(rooms);
+  return { nodes, reason: `provider ${provider} has room for ${nodes} nodes (limit of ${resource})` };
 }
 
-function freeOf(use: InstanceUse | undefined): number {
-  if (use === undefined) return 0;
-  return use.limit === null ? UNLIMITED : Math.max(0, use.limit - use.used);
+/** Returns the room that the limits of the tenant leave; undefined if there are none. */
+function tenantRoom(consumer: Consumer, facts: CapacityFacts): FreeCapacity | undefined {
+  const { label, tenant } = consumer;
+  if (tenant === undefined) return undefined;
+  const open = openPools(label, facts);
+  const needs = facts.launchers
+    .flatMap(({ pools }) => pools)
+    .filter(({ provider, pool }) => open.some((each) => each.provider_name === provider && each.name === pool))
+    .map((pool) => pool.needs[label] ?? ONE);
+  const frees = facts.launchers.map(({ tenants }) => tenants.get(tenant)).filter((each) => each !== undefined);
+  if (frees.length === 0) return undefined;
+  const least = tightest(frees.map((free) => roomFor(leastOf(needs), free)));
+  const nodes = shareOf(least.nodes, consumer, facts, (each) => each.tenant === tenant);
+  return { nodes, reason: `tenant ${tenant} has room for ${nodes} nodes (limit of ${least.resource ?? 'instances'})` };
+}
+
+interface Room {
+  readonly nodes: number;
+  /** The resource that limits it; undefined without a limit. */
+  readonly resource: string | undefined;
+}
+
+function tightest(rooms: readonly Room[]): Room {
+  const [least] = [...rooms].sort((a, b) => a.nodes - b.nodes);
+  return least ?? { nodes: 0, resource: undefined };
+}
+
+/** Returns the number of nodes that fit. */
+function roomFor(need: Resources, free: Resources): Room {
+  let nodes = UNLIMITED;
+  let resource: string | undefined;
+  for (const [name, amount] of Object.entries(need)) {
+    const left = free[name];
+    if (amount <= 0 || left === undefined) continue;
+    const fits = Math.max(0, Math.floor(left / amount));
+    if (fits < nodes) [nodes, resource] = [fits, name];
+  }
+  return { nodes, resource };
+}
+
+/** Returns the least amount of each resource that all of the needs have. */
+function leastOf(needs: readonly Resources[]): Resources {
+  const [first = ONE, ...others] = needs;
+  return Object.fromEntries(
+    Object.entries(first).map(([name, amount]) => [name, Math.min(amount, ...others.map((each) => each[name] ?? 0))]),
+  );
+}
+
+/** Divides what several consumers share: each gets the same, and the first ones what remains. */
+function shareOf(
+  nodes: number,
+  consumer: Consumer,
+  { consumers }: CapacityFacts,
+  isShared: (each: Consumer) => boolean,
+): number {
+  if (nodes >= UNLIMITED) return nodes;
+  const sharing = consumers.filter(isShared);
+  const count = Math.max(1, sharing.length);
+  return Math.floor(nodes / count) + (Math.max(0, sharing.indexOf(consumer)) < nodes % count ? 1 : 0);
+}
+
+function sumOf(rooms: readonly Room[]): number {
+  return Math.min(UNLIMITED, rooms.reduce((sum, { nodes }) => sum + nodes, 0)); // prettier-ignore
 }
 
 function nameOf({ provider_name: provider, name }: PoolComponentData): string {

@@ -3,7 +3,6 @@
  * token, and finally the address and the token of the service, which is renewed before it expires.
  */
 
-import { readFile } from 'node:fs/promises';
 import { isJsonObject, reasonOf, type Clock, type JsonObject, type JsonValue, type Logger } from '@nodepool/core';
 import { appToken, lifetimeOf } from './app-token.js';
 import { GithubError, isUnauthorized } from './errors.js';
@@ -29,6 +28,8 @@ export interface ConnectionOptions {
   readonly http: HttpClient;
   readonly clock: Clock;
   readonly log: Logger;
+  /** Reads a key or a token. */
+  readonly readFile: (file: string) => Promise<string>;
   /** System information in the header `User-Agent`, which the Actions service needs. */
   readonly userAgent: string;
 }
@@ -128,9 +129,9 @@ export class Connection {
   /** Resolves with the token for the REST API: that of the file, or a new one of the App's installation. */
   private async apiToken(signal: AbortSignal): Promise<string> {
     const { credentials, clock } = this.options;
-    if (credentials.kind === 'token') return (await readSecret(credentials.file)).trim();
+    if (credentials.kind === 'token') return (await this.readSecret(credentials.file)).trim();
     const { clientId, installationId, keyFile } = credentials;
-    const key = await readSecret(keyFile);
+    const key = await this.readSecret(keyFile);
     const path = `/app/installations/${installationId}/access_tokens`;
     const offsetMs = this.clockOffsetMs;
     const attempt = async (): Promise<string> => {
@@ -144,6 +145,14 @@ export class Connection {
       // GitHub refuses tokens of a clock that is off; its answer contains the time.
       if (!isUnauthorized(error) || offsetMs === this.clockOffsetMs) throw error;
       return await attempt();
+    }
+  }
+
+  private async readSecret(file: string): Promise<string> {
+    try {
+      return await this.options.readFile(file);
+    } catch (error) {
+      throw new GithubError(`${file} cannot be read: ${reasonOf(error)}`, undefined, '', undefined, { cause: error });
     }
   }
 
@@ -185,14 +194,6 @@ function signed(clientId: string, key: string, keyFile: string, now: number): st
   } catch (error) {
     const message = `${keyFile} is not a private key in PEM format: ${reasonOf(error)}`;
     throw new GithubError(message, undefined, '', undefined, { cause: error });
-  }
-}
-
-async function readSecret(file: string): Promise<string> {
-  try {
-    return await readFile(file, 'utf8');
-  } catch (error) {
-    throw new GithubError(`${file} cannot be read: ${reasonOf(error)}`, undefined, '', undefined, { cause: error });
   }
 }
 

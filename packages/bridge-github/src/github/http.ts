@@ -55,6 +55,7 @@ export class HttpClient {
   constructor(
     private readonly clock: Clock,
     private readonly onCall: OnCall,
+    private readonly fetch = globalThis.fetch,
   ) {
     this.timers = new TimerQueue(clock, { background: true });
   }
@@ -77,7 +78,7 @@ export class HttpClient {
     let status: number | undefined;
     try {
       const answer = await withDeadline(limits, (ended) =>
-        fetchAnswer({ ...call, maxBytes: MAX_ANSWER_BYTES }, { http, signal: ended }),
+        fetchAnswer({ ...call, maxBytes: MAX_ANSWER_BYTES, fetch: this.fetch }, { http, signal: ended }),
       );
       ({ status } = answer);
       const foreign = notJson(answer);

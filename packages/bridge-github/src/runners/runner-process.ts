@@ -3,7 +3,8 @@
 import { createInterface } from 'node:readline';
 import { PassThrough } from 'node:stream';
 import { linkSignals, type Clock } from '@nodepool/core';
-import { posix, SSH_FAILED, SshError, type SshClient, type NodeTarget } from '@nodepool/daemon/ssh';
+import type { LeasedNode } from '@nodepool/requestor';
+import { posix, SSH_FAILED, SshClient, SshError, sshTarget, type NodeTarget } from '@nodepool/daemon/ssh';
 import { MARK, startScript, stopScript, waitScript, type StartSettings } from './runner-script.js';
 
 /** The state of a runner at the end of an ssh session. */
@@ -29,7 +30,57 @@ const MAX_LOG = 4000;
 /** Time in which a stop must end, the runner's grace included (ms). */
 const STOP_TIMEOUT_MS = 45_000;
 
-export class RunnerProcess {
+/** The process of one runner on its node. */
+export interface RunnerProcess {
+  /** Starts the runner with its secret, unless it was started before, and waits for its end. */
+  start(settings: StartSettings, secret: string, events: RunnerEvents, signal: AbortSignal): Promise<RunnerEnd>;
+  /** Waits for the end of a runner that an earlier session has started. */
+  attach(runner: string, events: RunnerEvents, signal: AbortSignal): Promise<RunnerEnd>;
+  /** Ends the runner, and resolves with true if the node has confirmed it. Never rejects. */
+  stop(runner: string): Promise<boolean>;
+  /** Forgets the node. */
+  close(): void;
+}
+
+/** The login to nodes. */
+export interface NodeLogin {
+  /** User on the node; undefined for that of its record. */
+  readonly user: string | undefined;
+  /** File with the private key; undefined for the keys of the agent and of `~/.ssh`. */
+  readonly identity: string | undefined;
+}
+
+/** Opens processes on nodes. */
+export interface RunnerProcesses {
+  /** Throws `SshError` if commands cannot be run on the node. */
+  on(node: LeasedNode, login: NodeLogin): RunnerProcess;
+  close(): void;
+}
+
+/** Logs in with the system's ssh. */
+export class SshProcesses implements RunnerProcesses {
+  private readonly clients = new Map<string | undefined, SshClient>();
+
+  constructor(
+    private readonly env: Readonly<Record<string, string | undefined>>,
+    private readonly clock: Clock,
+  ) {}
+
+  on(node: LeasedNode, { user, identity }: NodeLogin): RunnerProcess {
+    let client = this.clients.get(identity);
+    if (client === undefined) {
+      client = new SshClient(this.env, identity, process.stderr);
+      this.clients.set(identity, client);
+    }
+    return new SshProcess(client, sshTarget(node, user), this.clock);
+  }
+
+  close(): void {
+    for (const client of this.clients.values()) client.close();
+  }
+}
+
+class SshProcess implements RunnerProcess {
   constructor(
     private readonly client: SshClient,
     private readonly target: NodeTarget,
@@ -38,17 +89,14 @@ export class RunnerProcess {
     client.trust(target);
   }
 
-  /** Starts the runner with its secret, unless it was started before, and waits for its end. */
   start(settings: StartSettings, secret: string, events: RunnerEvents, signal: AbortSignal): Promise<RunnerEnd> {
     return this.run(startScript(settings), `${secret}\n`, events, signal);
   }
 
-  /** Waits for the end of a runner that an earlier session has started. */
   attach(runner: string, events: RunnerEvents, signal: AbortSignal): Promise<RunnerEnd> {
     return this.run(waitScript(runner), '', events, signal);
   }
 
-  /** Ends the runner, and resolves with true if the node has confirmed it. Never rejects. */
   async stop(runner: string): Promise<boolean> {
     const ssh = this.client.start(this.target, posix(stopScript(runner)), ['ignore', 'ignore', 'ignore']);
     const timer = this.clock.schedule(STOP_TIMEOUT_MS, () => ssh.child.kill('SIGKILL'));
@@ -62,7 +110,6 @@ export class RunnerProcess {
     }
   }
 
-  /** Removes the host keys of the node. */
   close(): void {
     this.client.forget(this.target);
   }

@@ -53,15 +53,15 @@ export function waitScript(runner: string): string {
   return [...prelude(runner), '[ -d "$d" ] || { say absent; exit 0; }', ...WAIT].join('\n');
 }
 
-/** Ends a runner and its job, and deletes its folder. */
+/** Ends a runner with all its processes, and deletes its folder. Only this form of `kill` works in every shell. */
 export function stopScript(runner: string): string {
   return [
     ...prelude(runner),
     'p=$(cat "$d/pid" 2>/dev/null)',
     'if [ -n "$p" ]; then',
-    '  kill -TERM -- "-$p" 2>/dev/null || kill -TERM "$p" 2>/dev/null',
+    '  kill -s TERM -- "-$p" 2>/dev/null || kill -s TERM "$p" 2>/dev/null',
     `  n=0; while [ $n -lt ${GRACE} ] && [ ! -e "$d/status" ] && kill -0 "$p" 2>/dev/null; do pause; n=$((n+1)); done`,
-    '  kill -KILL -- "-$p" 2>/dev/null || kill -KILL "$p" 2>/dev/null',
+    '  kill -s KILL -- "-$p" 2>/dev/null || kill -s KILL "$p" 2>/dev/null',
     'fi',
     'rm -rf "$d"',
   ].join('\n');

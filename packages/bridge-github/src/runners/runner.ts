@@ -1,6 +1,6 @@
 /** A runner of the scale set that this bridge serves: its request, its node, its process and its job. */
 
-import type { Lease } from '@nodepool/requestor';
+import type { JobResult, Lease } from '@nodepool/requestor';
 import type { RunnerData } from '@nodepool/store/github';
 import type { RunnerProcess } from './runner-process.js';
 
@@ -26,6 +26,12 @@ export type RunnerState = 'requested' | 'starting' | 'online' | 'busy' | 'ending
 /** Reasons for which GitHub decides: it refuses to delete a runner whose job runs. */
 export const ASKED: ReadonlySet<EndReason> = new Set(['not-needed', 'unreachable', 'takes-no-job']);
 
+/** Results of jobs, as GitHub names them, that say something about the image. */
+const RESULTS: ReadonlyMap<string, JobResult> = new Map([
+  ['succeeded', 'success'],
+  ['failed', 'failure'],
+]);
+
 /** Number of random hexadecimal digits in the names of runners. */
 const DIGITS = 16;
 
@@ -44,15 +50,21 @@ export class Runner {
   isBusy = false;
   /** True once GitHub has reported the end of the job. */
   isDone = false;
+  /** The result of the job as GitHub reports it, with which launchers judge images. Empty until then. */
+  jobResult = '';
   /** Set once the runner is to end. */
   ending: { readonly reason: EndReason; readonly detail: string } | undefined;
   /** Ends the attachment to the process. */
   readonly detach = new AbortController();
+  /** Exit status of the process, once it has ended by itself. */
+  exitStatus: number | undefined;
   /** `Clock.monotonic` milliseconds. */
   leasedAt: number | undefined;
   registeredAt: number | undefined;
   onlineAt: number | undefined;
   doneAt: number | undefined;
+  /** Set when the process has ended after a job, before GitHub has reported the end of the job. */
+  awaitsResultSince: number | undefined;
   unreachableSince: number | undefined;
 
   constructor(
@@ -75,6 +87,15 @@ export class Runner {
     if (this.isBusy) return 'busy';
     if (this.isOnline) return 'online';
     return this.lease === undefined ? 'requested' : 'starting';
+  }
+
+  /**
+   * The result of the job for its image; undefined if it says nothing about the image, as that of a cancelled job or of
+   * one whose runner has failed itself. GitHub reports both kinds of failures alike.
+   */
+  get result(): JobResult | undefined {
+    const isProper = this.ending?.reason === 'job-done' && this.exitStatus === 0;
+    return isProper ? RESULTS.get(this.jobResult) : undefined;
   }
 
   /** Marks the runner as ending; the first reason counts. */

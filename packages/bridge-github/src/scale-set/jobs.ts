@@ -23,6 +23,8 @@ export interface TrackedJob {
   /** Milliseconds since the epoch. */
   since: number;
   queuedAt: number | undefined;
+  /** Time until the assignment, by GitHub's clock (ms). */
+  queuedMs: number | undefined;
   assignedAt: number | undefined;
   /** `Clock.monotonic` milliseconds at which the assignment was noticed. */
   noticedAt: number | undefined;
@@ -47,13 +49,23 @@ export class JobBook {
     if (known !== undefined && ORDER[kind] <= ORDER[known.kind] && !isReassigned(known, message)) return undefined;
     const tracked: TrackedJob = known ?? {
       job: { id: jobId, repository, workflow, run: runId, name },
-      ...{ kind, since: 0, queuedAt: undefined, assignedAt: undefined, noticedAt: undefined, startedAt: undefined },
+      ...{
+        kind,
+        since: 0,
+        queuedAt: undefined,
+        queuedMs: undefined,
+        assignedAt: undefined,
+        noticedAt: undefined,
+        startedAt: undefined,
+      },
       ...{ runner: undefined, result: undefined, requestedFor: undefined },
     };
     tracked.kind = kind;
     tracked.since = this.clock.now();
     tracked.queuedAt = message.queuedAt ?? tracked.queuedAt;
     tracked.assignedAt = message.assignedAt ?? tracked.assignedAt;
+    const { queuedAt, assignedAt } = tracked;
+    if (queuedAt !== undefined && assignedAt !== undefined) tracked.queuedMs = Math.max(0, assignedAt - queuedAt);
     if (kind === 'assigned') tracked.noticedAt = this.clock.monotonic();
     if (kind === 'started') tracked.startedAt = this.clock.monotonic();
     if (message.runner !== '') tracked.runner = message.runner;
@@ -62,6 +74,10 @@ export class JobBook {
     this.jobs.set(jobId, tracked);
     this.limit();
     return tracked;
+  }
+
+  get(id: string | undefined): TrackedJob | undefined {
+    return id === undefined ? undefined : this.jobs.get(id);
   }
 
   /** Returns the oldest assigned job for which no runner is requested, and notes the runner. */

@@ -11,13 +11,12 @@ import {
   RequestRemovedError,
   type Interruption,
 } from '@nodepool/requestor';
-import { SshError, sshTarget } from '@nodepool/daemon/ssh';
+import { SshError } from '@nodepool/daemon/ssh';
 import { runnerDataValue, type RunnerData } from '@nodepool/store/github';
 import type { BridgeContext } from '../context.js';
 import type { ActionsService, JitConfig } from '../github/actions-service.js';
 import { isConflict, isJobRunning } from '../github/errors.js';
-import { RUNNER_PHASE } from '../metrics.js';
-import { RunnerProcess, type RunnerEnd } from '../runners/runner-process.js';
+import type { RunnerProcess, RunnerEnd } from '../runners/runner-process.js';
 import { ASKED, type Runner } from '../runners/runner.js';
 import type { ScaleSetSettings } from '../settings/settings.js';
 
@@ -31,10 +30,12 @@ const LONGEST_RETRY_MS = 30_000;
 /** Time that a runner has to end by itself after GitHub has reported the end of its job (ms). */
 const DONE_GRACE_MS = 120_000;
 
+/** Time for which an ended runner keeps its node until GitHub reports the result of the job (ms). */
+const RESULT_WAIT_MS = 5000;
+
 export interface RunnerControllerOptions {
   readonly context: BridgeContext;
   readonly service: ActionsService;
-  readonly installation: string;
   readonly settings: () => ScaleSetSettings;
   /** Id of the scale set in GitHub; undefined until it is known. */
   readonly scaleSetId: () => number | undefined;
@@ -44,6 +45,10 @@ export interface RunnerControllerOptions {
   readonly enqueue: (runner: Runner, delayMs?: number) => void;
   /** Called when a runner has ended and nothing of it is left but perhaps its registration. */
   readonly onEnded: (runner: Runner) => void;
+  /** Called when a runner has connected to GitHub. */
+  readonly onOnline: (runner: Runner) => void;
+  /** Called with the duration of a phase. */
+  readonly observe: (phase: 'node' | 'register' | 'start', runner: Runner, ms: number) => void;
   /** Called when the state of a runner has changed. */
   readonly onChange: () => void;
 }
@@ -126,7 +131,7 @@ export class RunnerController {
       return this.notObtained(runner, error);
     }
     this.adopted(runner);
-    this.observe('node', this.now() - runner.createdAt);
+    this.options.observe('node', runner, this.now() - runner.createdAt);
     this.options.onChange();
     return await this.reconcile(runner, signal);
   }
@@ -165,7 +170,7 @@ export class RunnerController {
     const [node] = runner.lease?.nodes ?? [];
     if (node === undefined) return undefined;
     try {
-      runner.process ??= new RunnerProcess(context.ssh(identity), sshTarget(node, user), context.clock);
+      runner.process ??= context.processes.on(node, { user, identity });
       return runner.process;
     } catch (error) {
       if (!(error instanceof SshError)) throw error;
@@ -183,7 +188,7 @@ export class RunnerController {
     const startedAt = this.now();
     const { encoded, agent } = await this.register(id, runner.name, signal);
     runner.registeredAt = this.now();
-    this.observe('register', runner.registeredAt - startedAt);
+    this.options.observe('register', runner, runner.registeredAt - startedAt);
     const data: RunnerData = { ...runner.data, agent: agent.id, started: true };
     // From here on the node has perhaps run a job, and is never used for another runner.
     await lease.use({ userData: runnerDataValue(data), signal });
@@ -277,11 +282,13 @@ export class RunnerController {
     runner.onlineAt = now;
     runner.unreachableSince = undefined;
     runner.waitsFor = undefined;
-    if (runner.registeredAt !== undefined) this.observe('start', now - runner.registeredAt);
+    this.options.onOnline(runner);
+    if (runner.registeredAt !== undefined) this.options.observe('start', runner, now - runner.registeredAt);
     this.options.onChange();
   }
 
   private processEnded(runner: Runner, end: Exclude<RunnerEnd, { kind: 'unreachable' }>): void {
+    if (end.kind === 'ended') runner.exitStatus = end.status;
     if (end.kind === 'ended' && (runner.isBusy || runner.isDone)) this.end(runner, 'job-done');
     else if (end.kind === 'ended') {
       // The message about its job may be lost or late; a runner that was online has usually run one.
@@ -295,16 +302,26 @@ export class RunnerController {
     const { context, onEnded } = this.options;
     const { ending } = runner;
     if (ending === undefined) return 'done';
+    if (this.awaitsResult(runner)) return { requeueAfterMs: RESULT_WAIT_MS };
     if (!(await this.deregister(runner, signal))) return 'done';
     runner.detach.abort(new Error('the runner has ended'));
     if (runner.process !== undefined && !runner.isStopped && ending.reason !== 'node-lost') {
       await untilAborted(runner.process.stop(runner.name), signal);
     }
-    if (runner.lease !== undefined) await runner.lease.return();
+    const { lease, result } = runner;
+    if (lease !== undefined) await lease.return(result === undefined ? {} : { result });
     else if (runner.requestId !== undefined) await context.requestor.resume(runner.requestId).cancel();
     runner.process?.close();
     onEnded(runner);
     return 'done';
+  }
+
+  /** Returns true while the message with the result of the job may still arrive: the process often ends before it. */
+  private awaitsResult(runner: Runner): boolean {
+    if (runner.ending?.reason !== 'job-done' || runner.exitStatus !== 0) return false;
+    if (!runner.isBusy || runner.isDone) return false;
+    runner.awaitsResultSince ??= this.now();
+    return this.now() - runner.awaitsResultSince < RESULT_WAIT_MS;
   }
 
   /**
@@ -337,11 +354,6 @@ export class RunnerController {
     } finally {
       limited.unlink();
     }
-  }
-
-  private observe(phase: 'node' | 'register' | 'start', ms: number): void {
-    const { context, installation, settings } = this.options;
-    context.metrics.observe(RUNNER_PHASE, { installation, scale_set: settings().name, phase }, ms);
   }
 }
 

@@ -3,16 +3,17 @@
 import { CAPACITY, JOBS, LAST_ANSWER, OLDEST_WAIT, RUNNERS, SESSION } from '../metrics.js';
 import type { BridgeContext } from '../context.js';
 import type { Runner, RunnerState } from '../runners/runner.js';
-import type { Statistics } from '../github/documents.js';
 import type { JobBook } from './jobs.js';
+import type { Planner } from './planner.js';
+import type { RunnerSet } from './runner-set.js';
 
 const STATES: readonly RunnerState[] = ['requested', 'starting', 'online', 'busy', 'ending'];
 const JOB_STATES = ['available', 'assigned', 'running'] as const;
 
 /** The state of a term that the gauges show. */
 interface TermState {
-  readonly statistics: Statistics | undefined;
-  readonly runners: ReadonlyMap<string, Runner>;
+  readonly planner: Pick<Planner, 'statistics'>;
+  readonly runners: Pick<RunnerSet, 'values'>;
   readonly problem: string | undefined;
   /** Milliseconds since the epoch. */
   readonly lastAnswer: number | undefined;
@@ -38,7 +39,7 @@ export class TermReport {
     return counts;
   }
 
-  update({ statistics, runners, problem, lastAnswer, jobs, capacityInForce }: TermState): void {
+  update({ planner: { statistics }, runners, problem, lastAnswer, jobs, capacityInForce }: TermState): void {
     const { metrics } = this.context;
     const { labels } = this;
     for (const state of JOB_STATES) metrics.set(JOBS, { ...labels, state }, statistics?.[state] ?? 0);

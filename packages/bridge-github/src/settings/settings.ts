@@ -1,9 +1,9 @@
 /** The settings of the bridge, `github.yaml`: defaults filled in, units converted, paths resolved. */
 
-import { readFile } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
-import { formatProblem, readBySchema, type FileForm, type KeyPath } from '@nodepool/config';
-import { isJsonObject, reasonOf, type JsonObject, type JsonValue } from '@nodepool/core';
+import type { FileForm, KeyPath } from '@nodepool/config';
+import { isJsonObject, type JsonObject, type JsonValue } from '@nodepool/core';
+import { readSettingsFile } from '@nodepool/daemon';
 import type { Credentials } from '../github/connection.js';
 import { isSafeAddress } from '../github/http.js';
 import { scopeOf, type GithubScope } from '../github/scope.js';
@@ -39,34 +39,13 @@ export interface Settings {
   readonly installations: readonly InstallationSettings[];
 }
 
-/** The file is not usable; the message names every problem with its place. */
-export class SettingsError extends Error {
-  readonly code = 'github-settings';
-  constructor(
-    file: string,
-    readonly problems: readonly string[],
-    cause?: unknown,
-  ) {
-    super(`the settings ${file} cannot be used:\n${problems.map((line) => `  ${line}`).join('\n')}`, { cause });
-    this.name = 'SettingsError';
-  }
-}
-
 /** Reads the settings. Rejects with `SettingsError`. */
 export async function readSettings(file: string): Promise<Settings> {
-  let text: string;
-  try {
-    text = await readFile(file, 'utf8');
-  } catch (error) {
-    throw new SettingsError(file, [`it cannot be read: ${reasonOf(error)}; check the path and its permissions`], error);
-  }
   const form: FileForm<Settings> = {
     schema: settingsSchema,
     interpret: (value, report) => interpret(value, dirname(resolve(file)), report),
   };
-  const result = await readBySchema(text, file, () => form);
-  if (!result.ok) throw new SettingsError(file, result.problems.map(formatProblem));
-  return result.value;
+  return await readSettingsFile(file, form);
 }
 
 type Report = (path: KeyPath, expected: string) => void;

@@ -23,6 +23,8 @@ export class Launcher {
   login: JsonObject = {};
   readonly deleted: string[] = [];
   readonly launched: string[] = [];
+  /** Results of jobs on deleted nodes, null for nodes without one. */
+  readonly results: unknown[] = [];
   private pool = '';
   private timer: Timer | undefined;
   private working: Promise<void> = Promise.resolve();
@@ -111,6 +113,7 @@ export class Launcher {
       { type: 'delete', path },
     ]);
     this.deleted.push(id);
+    this.results.push(node['job_result'] ?? null);
   }
 
   private async below(name: string): Promise<readonly string[]> {

@@ -13,6 +13,7 @@ import {
   rmSync,
   writeFileSync,
 } from 'node:fs';
+import { readFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import {
@@ -322,7 +323,10 @@ export function serviceOf({ installations: [installation] }: Settings): ActionsS
   const userAgent = JSON.stringify({ system: 'test', version: '1', commit_sha: '', scale_set_id: 0, subsystem: '' });
   const http = new HttpClient(systemClock, () => undefined);
   return new ActionsService(
-    new Connection({ scope, credentials, http, userAgent, clock: systemClock, log: silentLogger }),
+    new Connection({
+      ...{ scope, credentials, http, userAgent, clock: systemClock, log: silentLogger },
+      readFile: (file) => readFile(file, 'utf8'),
+    }),
   );
 }
 

@@ -5,8 +5,9 @@ import { createReadStream, createWriteStream } from 'node:fs';
 import { pipeline } from 'node:stream/promises';
 import { promisify } from 'node:util';
 import { createGunzip } from 'node:zlib';
-import { errorCodeOf, isJsonObject, reasonOf } from '@nodepool/core';
+import { errorCodeOf, isJsonObject, reasonOf, type JsonObject } from '@nodepool/core';
 import { BuildFailedError } from '../disk-image-creator.js';
+import { boundedBytes, checkSize, checkSpace } from './bounded-bytes.js';
 import { sourceFailed } from './source-failure.js';
 
 const execute = promisify(execFile);
@@ -44,12 +45,17 @@ export function parseImageName(name: string): ImageName {
   return { compression: isCompressed ? last : undefined, format: (isCompressed ? parts.at(-2) : last)?.toLowerCase() };
 }
 
-export async function decompress(from: string, to: string, compression: string, signal: AbortSignal): Promise<void> {
+export async function decompress(
+  { from, compression, maxBytes }: { readonly from: string; readonly compression: string; readonly maxBytes: number },
+  to: string,
+  signal: AbortSignal,
+): Promise<void> {
+  const bounded = boundedBytes(`the decompressed image`, to, { maxBytes });
   const program = DECOMPRESSORS[compression];
   const output = createWriteStream(to);
   try {
     if (program === undefined) {
-      await pipeline(createReadStream(from), createGunzip(), output, { signal });
+      await pipeline(createReadStream(from), createGunzip(), bounded, output, { signal });
       return;
     }
     const child = spawn(program, ['-dc', '--', from], { stdio: ['ignore', 'pipe', 'pipe'], signal });
@@ -59,23 +65,27 @@ export async function decompress(from: string, to: string, compression: string, 
       child.once('error', reject);
       child.once('close', resolve);
     });
-    const [status] = await Promise.all([ended, pipeline(child.stdout, output, { signal })]);
+    const [status] = await Promise.all([ended, pipeline(child.stdout, bounded, output, { signal })]);
     if (status !== 0) throw new Error(said.trim());
   } catch (error) {
     signal.throwIfAborted();
+    if (error instanceof BuildFailedError) throw error;
     const hint = errorCodeOf(error) === 'ENOENT' ? `; install ${program ?? ''}` : '';
     throw sourceFailed(`${from} cannot be decompressed: ${reasonOf(error)}${hint}`, error);
   }
 }
 
-/**
- * Resolves with true if the contents of an image are also in other files. The name of such a file is in the image, so
- * that a conversion could copy any file of the builder's host into an image.
- */
-async function refersToFiles(file: string, driver: string, signal: AbortSignal): Promise<boolean> {
+async function infoOf(file: string, driver: string, signal: AbortSignal): Promise<JsonObject> {
   const { stdout } = await execute('qemu-img', ['info', '-f', driver, '--output=json', file], { signal });
   const info: unknown = JSON.parse(stdout);
-  if (!isJsonObject(info)) return false;
+  return isJsonObject(info) ? info : {};
+}
+
+/**
+ * Returns true if the contents of an image are also in other files. The name of such a file is in the image, so that a
+ * conversion could copy any file of the builder's host into an image.
+ */
+function refersToFiles(info: JsonObject, file: string): boolean {
   const specific = isJsonObject(info['format-specific']) ? info['format-specific']['data'] : undefined;
   const data = isJsonObject(specific) ? specific : {};
   const extents = Array.isArray(data['extents']) ? data['extents'] : [];
@@ -85,7 +95,7 @@ async function refersToFiles(file: string, driver: string, signal: AbortSignal):
 
 /** Converts an image. Rejects with `BuildFailedError` if qemu-img cannot. */
 export async function convert(
-  { from, format: source }: { readonly from: string; readonly format: string },
+  { from, format: source, maxBytes }: { readonly from: string; readonly format: string; readonly maxBytes: number },
   { to, format: target }: { readonly to: string; readonly format: string },
   signal: AbortSignal,
 ): Promise<void> {
@@ -95,9 +105,12 @@ export async function convert(
   }
   const sourceDriver = source === 'vhd' ? 'vpc' : source;
   try {
-    if (await refersToFiles(from, sourceDriver, signal)) {
+    const info = await infoOf(from, sourceDriver, signal);
+    if (refersToFiles(info, from)) {
       throw sourceFailed('the image refers to other files: provide one without backing file');
     }
+    checkSize('the disk in the image', Number(info['virtual-size'] ?? 0), maxBytes);
+    await checkSpace(`the conversion to ${target}`, to, Number(info['actual-size'] ?? 0));
     await execute('qemu-img', ['convert', '-f', sourceDriver, ...options, from, to], { signal });
   } catch (error) {
     signal.throwIfAborted();

@@ -6,6 +6,8 @@ import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { errorCodeOf, isJsonObject, reasonOf, sleep, type Clock, type Logger } from '@nodepool/core';
 import { IdleLimit } from '../idle-limit.js';
+import { BuildFailedError } from '../disk-image-creator.js';
+import { boundedBytes, checkSize, checkSpace } from './bounded-bytes.js';
 import { sourceFailed } from './source-failure.js';
 
 /** Time (ms) without data after which a connection is given up. */
@@ -20,6 +22,8 @@ export interface Download {
   /** The expected checksum, which identifies the contents. */
   readonly sha256: string;
   readonly file: string;
+  /** Limit of the size. */
+  readonly maxBytes: number;
   readonly clock: Clock;
   readonly signal: AbortSignal;
   readonly log: Logger;
@@ -41,6 +45,10 @@ export async function download(task: Download): Promise<void> {
     } catch (error) {
       task.signal.throwIfAborted();
       // A partial file would keep the disk full, for other images too.
+      if (error instanceof BuildFailedError) {
+        await discard(task.file);
+        throw error;
+      }
       if (errorCodeOf(error) === 'ENOSPC') {
         await discard(task.file);
         throw sourceFailed(`${task.url} cannot be downloaded: the disk is full`, error);
@@ -58,6 +66,8 @@ export async function download(task: Download): Promise<void> {
 /** Resolves with the text of a small file. */
 export async function downloadText(url: string, signal: AbortSignal): Promise<string> {
   const answer = await fetch(url, { signal });
+  if (url.startsWith('https:') && !answer.url.startsWith('https:'))
+    throw sourceFailed(`${url} leads to ${answer.url}, which other hosts can change on the way`);
   if (!answer.ok) throw sourceFailed(`${url} cannot be downloaded: the server answers ${answer.status}`);
   let text = '';
   for await (const piece of answer.body ?? []) {
@@ -78,7 +88,7 @@ class RefusedDownload extends Error {
   }
 }
 
-async function receive({ url, sha256, file, clock, signal, log }: Download): Promise<void> {
+async function receive({ url, sha256, file, maxBytes, clock, signal, log }: Download): Promise<void> {
   const part = await knownPart(file, url, sha256);
   const isContinued = part.bytes > 0 && part.validator !== undefined;
   const range =
@@ -95,13 +105,21 @@ async function receive({ url, sha256, file, clock, signal, log }: Download): Pro
     }
     if (!answer.ok || answer.body === null) throw new RefusedDownload(answer.status);
     const isRest = answer.status === 206;
+    const present = isRest ? part.bytes : 0;
+    const announced = Number(answer.headers.get('content-length') ?? 0);
+    checkSize(url, present + announced, maxBytes);
+    await checkSpace(url, file, announced);
     if (isRest) log.info('Continuing a download', { url, bytes: part.bytes });
-    else log.info('Downloading an image', { url, bytes: Number(answer.headers.get('content-length') ?? 0) });
+    else log.info('Downloading an image', { url, bytes: announced });
     const validator = answer.headers.get('etag') ?? answer.headers.get('last-modified') ?? null;
     await writeFile(factsOf(file), JSON.stringify({ url, sha256, validator }));
     const body = Readable.fromWeb(answer.body);
     body.on('data', () => idle.progressed());
-    await pipeline(body, createWriteStream(file, { flags: isRest ? 'a' : 'w' }));
+    await pipeline(
+      body,
+      boundedBytes(url, file, { maxBytes, present }),
+      createWriteStream(file, { flags: isRest ? 'a' : 'w' }),
+    );
   } finally {
     idle.stop();
   }

@@ -4,16 +4,19 @@
  */
 
 import { createHash } from 'node:crypto';
-import { createReadStream } from 'node:fs';
-import { copyFile, constants, link, realpath, rename, rm, stat } from 'node:fs/promises';
+import { createReadStream, type Stats } from 'node:fs';
+import { copyFile, constants, link, lstat, readdir, realpath, rename, rm, stat } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { errorCodeOf, linkSignals, reasonOf, type Clock, type ImageSourceConfig } from '@nodepool/core';
 import { BuildFailedError } from '../disk-image-creator.js';
+import { checkSize, checkSpace } from './bounded-bytes.js';
 import { convert, decompress, parseImageName } from './convert.js';
 import { discard, download, downloadText } from './download.js';
-import type { ImageSources, SourceJob } from './image-sources.js';
+import type { ImageSources, SourceJob, SourceLeftover } from './image-sources.js';
 import { sourceFailed } from './source-failure.js';
 
+/** Files of this class in images-dir, which a killed builder leaves. */
+const LEFTOVER = /^\.source-(?<image>.+)\.(?<kind>part|part\.json|image)$/;
 const SHA256 = /^[0-9a-f]{64}$/i;
 
 export class FetchedImages implements ImageSources {
@@ -58,9 +61,10 @@ export class FetchedImages implements ImageSources {
     const stored = join(this.imagesDir, `.source-${build.image}.part`);
     const identity = await this.identity(source);
     const expected = await this.expectedChecksum(source, signal);
-    if (source.path !== undefined) await takeFile(source.path, stored);
-    else if (source.url !== undefined && expected !== undefined) {
-      await download({ url: source.url, sha256: expected, file: stored, clock: this.clock, signal, log: job.log });
+    const { path, url, maxBytes } = source;
+    if (path !== undefined) await takeFile(path, stored, maxBytes);
+    else if (url !== undefined && expected !== undefined) {
+      await download({ url, sha256: expected, file: stored, maxBytes, clock: this.clock, signal, log: job.log });
     }
     if (expected !== undefined) {
       const found = await checksumOf(stored, signal);
@@ -82,16 +86,34 @@ export class FetchedImages implements ImageSources {
     const plain = join(this.imagesDir, `.source-${build.image}.image`);
     try {
       if (compression !== undefined) {
-        await decompress(stored, plain, compression, signal);
+        await decompress({ from: stored, compression, maxBytes: source.maxBytes }, plain, signal);
         image = plain;
       }
       for (const target of formats.filter((each) => each !== known)) {
-        await convert({ from: image, format: known }, { to: `${output}.${target}`, format: target }, signal);
+        const from = { from: image, format: known, maxBytes: source.maxBytes };
+        await convert(from, { to: `${output}.${target}`, format: target }, signal);
       }
       if (formats.includes(known)) await rename(image, `${output}.${known}`);
     } finally {
       await rm(plain, { force: true });
     }
+  }
+
+  async leftovers(): Promise<readonly SourceLeftover[]> {
+    const found: SourceLeftover[] = [];
+    for (const name of await readdir(this.imagesDir)) {
+      const { image, kind } = LEFTOVER.exec(name)?.groups ?? {};
+      if (image === undefined || kind === undefined) continue;
+      const path = join(this.imagesDir, name);
+      const stats = await statOf(path);
+      if (stats?.isFile() !== true) continue;
+      found.push({ image, path, isResumable: kind !== 'image', changedMs: stats.mtimeMs });
+    }
+    return found;
+  }
+
+  async remove({ path }: SourceLeftover): Promise<void> {
+    await rm(path, { force: true });
   }
 
   /** Resolves with the expected checksum; undefined if none is configured. */
@@ -108,6 +130,16 @@ export class FetchedImages implements ImageSources {
   }
 }
 
+/** Resolves with the facts of a file, not following a link; undefined if it was deleted meanwhile. */
+async function statOf(path: string): Promise<Stats | undefined> {
+  try {
+    return await lstat(path);
+  } catch (error) {
+    if (errorCodeOf(error) === 'ENOENT') return undefined;
+    throw error;
+  }
+}
+
 function checksumIdentity(sha256: string): string {
   return `sha256:${sha256.toLowerCase()}`;
 }
@@ -117,14 +149,17 @@ function nameOf({ url, path }: ImageSourceConfig): string {
 }
 
 /** Keeps the present file under another name, so that a file that is renamed to its path meanwhile does not mix in. */
-async function takeFile(path: string, stored: string): Promise<void> {
+async function takeFile(path: string, stored: string, maxBytes: number): Promise<void> {
   await discard(stored);
   try {
+    checkSize(path, (await stat(path)).size, maxBytes);
     // A link to a symbolic link would point to other contents, or to none, later.
     await link(await realpath(path), stored);
   } catch (error) {
+    if (error instanceof BuildFailedError) throw error;
     if (errorCodeOf(error) === 'ENOENT') throw sourceFailed(`there is no file ${path}`, error);
     // Another file system, or a file of another user.
+    await checkSpace(`the copy of ${path}`, stored, (await stat(path)).size);
     await copyFile(path, stored, constants.COPYFILE_FICLONE);
   }
 }

@@ -16,6 +16,16 @@ export interface SourceJob {
   readonly log: Logger;
 }
 
+/** A file that a build from a source needs only while it runs, or to continue a download. */
+export interface SourceLeftover {
+  readonly image: string;
+  readonly path: string;
+  /** True for a part of a download, with which the next build continues. */
+  readonly isResumable: boolean;
+  /** Milliseconds since the epoch. */
+  readonly changedMs: number;
+}
+
 export interface ImageSources {
   /**
    * Resolves with a text that changes with the contents of the source; undefined if only a download could tell, or if
@@ -27,4 +37,7 @@ export interface ImageSources {
    * `BuildFailedError`, or with the signal's reason.
    */
   fetch(job: SourceJob): Promise<string | undefined>;
+  /** Resolves with the temporary files in images-dir, also those of builds in progress. */
+  leftovers(): Promise<readonly SourceLeftover[]>;
+  remove(leftover: SourceLeftover): Promise<void>;
 }

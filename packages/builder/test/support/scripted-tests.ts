@@ -8,6 +8,7 @@ import {
   type BootTester,
   type ImageSources,
   type SourceJob,
+  type SourceLeftover,
 } from '../../src/index.js';
 import type { MemoryDisk } from './memory-disk.js';
 
@@ -30,6 +31,8 @@ export class ScriptedSources implements ImageSources {
   /** The identity of each path; a path without one has no file. */
   readonly present = new Map<string, string>();
   readonly fetched: string[] = [];
+  /** The temporary files in images-dir. */
+  left: readonly SourceLeftover[] = [];
 
   constructor(private readonly disk: MemoryDisk) {}
 
@@ -43,5 +46,14 @@ export class ScriptedSources implements ImageSources {
     this.fetched.push(identity);
     for (const format of formats) this.disk.write(build, format);
     return Promise.resolve(identity);
+  }
+
+  leftovers(): Promise<readonly SourceLeftover[]> {
+    return Promise.resolve(this.left);
+  }
+
+  remove(leftover: SourceLeftover): Promise<void> {
+    this.left = this.left.filter((each) => each !== leftover);
+    return Promise.resolve();
   }
 }

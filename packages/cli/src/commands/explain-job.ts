@@ -1,10 +1,18 @@
 /** `nodepool explain job URL`: why a job of GitHub Actions waits, from GitHub's queue to the node. */
 
 import { printable } from '@nodepool/store';
-import { GITHUB_ROOT, runnerDataIn, scaleSetRecordIn, type ScaleSetRecord } from '@nodepool/store/github';
+import {
+  explainJobs,
+  explainUnknown,
+  GITHUB_ROOT,
+  runnerPlacesIn,
+  runPageOf,
+  scaleSetRecordIn,
+  type JobExplanation,
+  type ScaleSetRecord,
+} from '@nodepool/store/github';
 import { isZooKeeperError } from '@nodepool/zookeeper';
 import { CommandError, UsageError, type ListFormat, type StoreContext } from '../command-context.js';
-import { explainJobs, explainUnknown, runPageOf, type JobExplanation } from '../describe/github-job.js';
 import { formatData } from '../lists/format-list.js';
 import { explain } from './explain.js';
 
@@ -22,15 +30,7 @@ export async function explainJob(
   }
   const { store, clock, out } = context;
   const records = await readRecords(context);
-  const requests = [...store.requests.all()].flatMap(({ id, request }) => {
-    const data = runnerDataIn(request.requestor_data);
-    return data === undefined ? [] : [{ id, state: request.state, data }];
-  });
-  const nodes = [...store.nodes.all()].flatMap(({ id, node }) => {
-    const data = runnerDataIn(node.user_data);
-    return data === undefined ? [] : [{ id, state: node.state, data }];
-  });
-  const found = explainJobs(page, records, requests, nodes, clock.now());
+  const found = explainJobs(page, records, runnerPlacesIn(store), clock.now());
   if (found.length === 0) throw new CommandError(explainUnknown(records).join('\n'));
   if (format === 'json' || format === 'yaml') {
     out.print(formatData(found, format));

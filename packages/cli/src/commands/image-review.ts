@@ -20,6 +20,8 @@ export interface ReviewOptions {
   readonly provider?: string;
   readonly build?: string;
   readonly reason?: string;
+  /** Also withdraws the only upload that requests can use. */
+  readonly force?: boolean;
 }
 
 /** A change of one upload, with the sentence that reports it; a text if the action does not apply to the provider. */
@@ -84,16 +86,35 @@ async function change(
     const decision = decide(action, uploads, standingOf(uploads, isTested), change, options.build);
     if (typeof decision === 'string') return decision;
     const { upload, review, said, continues } = decision;
+    const after = uploads.map((each) => (each === upload ? { ...each, review } : each));
+    const loss = lossOf(standingOf(uploads, isTested), standingOf(after, isTested), place);
+    if (loss !== undefined && options.force !== true)
+      return `${loss}; promote another build first, or withdraw build ${upload.build} anyway with --force`;
     const handle = await store.images.tryLockUpload(upload, { change: { review }, signal: interrupted });
     await handle?.release();
     if (handle !== undefined) {
       out.note(`provider ${place.provider}: build ${upload.build} of image ${place.image} ${said}`);
+      if (loss !== undefined) out.note(`provider ${place.provider}: ${loss}`);
       if (continues !== true) return undefined;
       attempt = -1;
     }
     await store.images.syncCache({ signal: interrupted });
   }
   return 'another program is changing the upload at the moment; try again';
+}
+
+/** Returns what waits if a decision leaves no upload for requests; undefined if there is one, or was none before. */
+function lossOf(
+  before: ImageStanding,
+  after: ImageStanding,
+  { image }: { readonly image: string },
+): string | undefined {
+  const hadUpload = currentUpload(before) !== undefined || before.candidate !== undefined;
+  const isLost = currentUpload(after) === undefined && (currentUpload(before) !== undefined || !after.candidate);
+  if (!hadUpload || !isLost) return undefined;
+  const until =
+    after.candidate === undefined ? 'another build is uploaded' : `build ${after.candidate.build} has passed its tests`;
+  return `image ${image} then has no upload for requests, and requests for its labels wait until ${until}`;
 }
 
 type Change = Parameters<typeof advanceReview>[2];

@@ -2,8 +2,8 @@
 
 import { slotPlaceOf, type JsonObject, type NodeRequest, type NodeState } from '@nodepool/core';
 import type { BackingSlots, NodeEntry, PoolComponentData, RequestEntry, Store } from '@nodepool/store';
-import { backingSlots, describePool, formatAge, SERVES_REQUESTS, slotText } from '@nodepool/store';
-import type { NodepoolConfig } from '@nodepool/config';
+import { backingSlots, describePool, formatAge, newestForecast, SERVES_REQUESTS, slotText } from '@nodepool/store';
+import { readyTarget, type NodepoolConfig, type TopLabelConfig } from '@nodepool/config';
 import type { LockHolder } from '@nodepool/zookeeper';
 import type { Description, DescribedKind, Fact } from './description.js';
 import { nodesTable, poolName, poolsTable, requestsTable, uploadsTable } from './tables.js';
@@ -193,6 +193,19 @@ function nodeSummary({ node, locked }: NodeEntry): string {
   }
 }
 
+/** Returns the number of ready nodes that the label should have, if it is not always `min-ready`. */
+function targetFacts(
+  { components }: Pick<Store, 'components'>,
+  label: TopLabelConfig | undefined,
+  nodes: readonly NodeEntry[],
+  now: number,
+): Fact[] {
+  if (label?.ready === undefined) return [];
+  const inUse = nodes.filter(({ node }) => node.state === 'in-use').length;
+  const { count, reason } = readyTarget(now, inUse, label, newestForecast(components, label.name));
+  return [fact('ready_target', 'Ready nodes wanted', count, `${count} = ${reason}`)];
+}
+
 function describeLabel({ store, config, now }: DescriptionSources, label: string): Description | undefined {
   const top = config.labels.get(label);
   const nodes = [...store.nodes.all()].filter(({ node }) => node.type.includes(label));
@@ -208,6 +221,7 @@ function describeLabel({ store, config, now }: DescriptionSources, label: string
     summary: `${served}; ${number(nodes.length, 'node')}; ${number(requests.length, 'request')} not fulfilled.`,
     facts: [
       fact('min_ready', 'Min-ready', top?.minReady ?? null),
+      ...targetFacts(store, top, nodes, now),
       limitFact('max_age', 'Max-age', top?.maxAgeMs),
       limitFact('max_ready_age', 'Max-ready-age', top?.maxReadyAgeMs),
       limitFact('min_retention_time', 'Min-retention-time', top?.minRetentionMs),

@@ -239,7 +239,7 @@ export class ApiClient<C = undefined> {
     } finally {
       const { host } = http;
       const durationMs = clock.monotonic() - startedAt;
-      if (isReported) onApiCall({ service, method, operation, host, durationMs, status });
+      if (isReported) onApiCall({ service, method, operation, host, durationMs, status, log: call.log });
       turn.end();
     }
   }

@@ -9,7 +9,7 @@ import type { Clock } from '../runtime/clock.js';
 import type { RandomSource } from '../runtime/random.js';
 import type { TaskSupervisor } from '../runtime/tasks.js';
 import type { JsonObject, JsonValue } from '../model/json.js';
-import type { ExternalId, Node, Resources } from '../model/node.js';
+import type { ExternalId, NodeMachine, Node, Resources } from '../model/node.js';
 import type { OpenBackingNodes } from './backing-nodes.js';
 import type { Call } from './call.js';
 import type { DriverError } from './errors.js';
@@ -79,6 +79,8 @@ export interface ApiCall {
   readonly host?: string | undefined;
   /** HTTP status or error code; undefined if no response arrived. */
   readonly status: number | string | undefined;
+  /** The log of the call, for its trace; absent if the driver does not tell. */
+  readonly log?: Logger | undefined;
 }
 
 /** Events of nodes, reported to the provider that owns them. */
@@ -267,6 +269,8 @@ export interface LaunchedInstance {
    * for those that are missing.
    */
   readonly resources?: Resources | undefined;
+  /** Machine type and market, for the cost of the node; absent if the cloud has no machine types. */
+  readonly machine?: NodeMachine | undefined;
   /** Login settings for requestors that the label's configuration does not contain. */
   readonly connection?: Partial<Connection> | undefined;
   /** Host keys that the driver knows, each as `<type> <base64>`; the launcher's own scan replaces them. */

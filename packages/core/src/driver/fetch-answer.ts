@@ -19,6 +19,8 @@ export interface FetchRequest {
   readonly data?: () => Readable;
   /** Maximum size of the answer (bytes). Default: 32 MiB. */
   readonly maxBytes?: number;
+  /** Sends each message. Default: the platform's `fetch`. */
+  readonly fetch?: typeof globalThis.fetch;
 }
 
 /** A complete answer. */
@@ -43,7 +45,7 @@ export class ErrorStatus extends Error {
  * for an answer with an error, and the errors of `fetch`; `errorOf` of the client converts both.
  */
 export async function fetchAnswer(
-  { url, method = 'GET', headers, json, data, maxBytes }: FetchRequest,
+  { url, method = 'GET', headers, json, data, maxBytes, fetch = globalThis.fetch }: FetchRequest,
   { http, signal }: Pick<Attempt, 'http' | 'signal'>,
 ): Promise<FetchedAnswer> {
   const response = await http.send(url, { method }, async (at) => {

@@ -88,7 +88,7 @@ export const imageTestProperties = {
     },
     additionalProperties: false,
     description:
-      'If set, a share of the launches uses a new upload. It is rejected if its launches or jobs fail more often than those of the current upload, or if its nodes start more slowly, and promoted otherwise. `true`: with the defaults.',
+      'If set, a share of the launches uses a new upload. It is rejected if its launches or jobs fail more often than those of the current upload, and promoted otherwise, unless its nodes usually start more slowly. `true`: with the defaults.',
   },
 } as const satisfies Readonly<Record<string, JsonSchema>>;
 

@@ -114,6 +114,8 @@ export interface ImageSourceConfig {
   readonly sha256: string | undefined;
   /** Format of the image in the file; undefined if the name of the file ends with it. */
   readonly format: string | undefined;
+  /** Limit of the size of the file, and of the disk in it. */
+  readonly maxBytes: number;
 }
 
 /** A disk image of the configuration file, merged with its parents. */

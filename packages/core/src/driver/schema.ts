@@ -4,6 +4,7 @@
  */
 
 import type { JsonObject } from '../model/json.js';
+import { pricesSchema } from '../model/prices.js';
 import { imageTestProperties } from './image-tests.js';
 import type { JsonSchema } from './json-schema.js';
 
@@ -137,6 +138,7 @@ function providerProperties(defaults: ProviderDefaults): Record<string, JsonSche
       description: 'Maximum time from then until the node accepts logins, in seconds.',
     },
     rate,
+    prices: pricesSchema,
   };
 }
 

@@ -35,6 +35,8 @@ export interface SupervisionContext {
   readonly tasks: TaskSupervisor;
   /** Receives every call of the provider. */
   readonly metrics: Metrics;
+  /** Receives every call of the provider for traces; undefined while tracing is off. */
+  readonly traces?: { apiCall(provider: string, call: ApiCall): void } | undefined;
 }
 
 type OptionalParts = 'checkInstances' | 'nodeSupply' | 'loginScan' | 'backingNodes' | 'onRetry';
@@ -82,6 +84,7 @@ export class SupervisedProvider {
           onApiCall: (call) => {
             const { service, method, operation, durationMs, status } = call;
             options.onApiCall?.(call);
+            this.context.traces?.apiCall(name, call);
             metrics.observe(API_CALLS, { provider: name, service, method, operation }, durationMs);
             metrics.count(API_ANSWERS, { provider: name, service, status: String(status ?? 'none') });
           },

@@ -91,8 +91,22 @@ export interface NodeData {
   readonly interruption: NodeInterruption | null;
   /** The part of the node in the trial of an image; absent if there is none. */
   readonly trial?: NodeTrial | null;
+  /** The machine of the instance, as its driver reports it; absent until the launch ends, and if it does not. */
+  readonly machine?: NodeMachine | null;
+  /** The project of `requestor` that the node is allocated to; absent if its request names none (`projectOf`). */
+  readonly project?: string | null;
   /** The outcome of the job that used the node, which its requestor writes: `success` or `failure`. */
   readonly job_result?: string | null;
+}
+
+export const MARKETS = ['on-demand', 'spot'] as const;
+export type Market = (typeof MARKETS)[number];
+
+/** The machine of an instance, as its cloud charges for it. `type` is the cloud's name of the machine type. */
+export interface NodeMachine {
+  readonly type: string;
+  /** Default: `on-demand`. */
+  readonly market?: Market | undefined;
 }
 
 export const INTERRUPTION_KINDS = [

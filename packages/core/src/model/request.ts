@@ -52,6 +52,25 @@ export function uploadToTest({
   return typeof path === 'string' ? path : undefined;
 }
 
+/** Limit of the length of a project's name, in characters, because it is stored in every node of the project. */
+const MAX_PROJECT_LENGTH = 200;
+
+/**
+ * Returns the project that the requestor works for, as its data name it: `project` (a name, or an object with a name),
+ * `project_name`, the repository of a runner's job, or the same in the data of a lease. Null if they name none.
+ */
+export function projectOf({ requestor_data: data }: Pick<NodeRequestData, 'requestor_data'>): string | null {
+  if (!isJsonObject(data)) return null;
+  const { project, project_name: name, github, data: ofLease = null } = data;
+  const { canonical_name: canonical, name: short } = isJsonObject(project) ? project : {};
+  const job = isJsonObject(github) ? github['job'] : undefined;
+  const repository = isJsonObject(job) ? job['repository'] : undefined;
+  for (const found of [project, canonical, short, name, repository]) {
+    if (typeof found === 'string' && found !== '') return found.slice(0, MAX_PROJECT_LENGTH);
+  }
+  return isJsonObject(ofLease) ? projectOf({ requestor_data: { ...ofLease, data: null } }) : null;
+}
+
 /** Compares requests by the order of service, for `Array.sort`: priority of the id, relative priority, sequence. */
 export function compareRequests(a: NodeRequest, b: NodeRequest): number {
   return (

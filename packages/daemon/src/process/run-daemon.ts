@@ -3,13 +3,22 @@
 import type { ZooKeeper } from '@nodepool/zookeeper';
 import { formatProblem, loadConfig, type LoadOptions, type LoadResult, type NodepoolConfig } from '@nodepool/config';
 import type { RootLogger } from '../logging/create-logger.js';
-import { errorCodeOf, nextTurn, reasonOf, systemClock, type Logger } from '@nodepool/core';
+import {
+  errorCodeOf,
+  nextTurn,
+  packageVersion,
+  reasonOf,
+  systemClock,
+  type Logger,
+  type Tracing,
+} from '@nodepool/core';
 import type { MetricsRegistry } from '../metrics/metrics-registry.js';
 import { setUpLogging } from '../logging/set-up-logging.js';
 import type { DaemonOptions } from './command-line.js';
 import { DaemonControl, type ControlledDaemon } from './daemon-control.js';
 import { Diagnostics } from '../diagnostics/diagnostics.js';
 import { FirstConnection, type Connect } from './first-connection.js';
+import { openTracing } from '../traces/open-tracing.js';
 import { openMetrics } from '../metrics/open-metrics.js';
 import { writePidFile } from './pid-file.js';
 import type { ProcessSignals } from './process-setup.js';
@@ -23,6 +32,8 @@ export interface DaemonSetup {
   readonly loaded: Extract<LoadResult, { ok: true }>;
   readonly log: Logger;
   readonly metrics: MetricsRegistry;
+  /** Undefined while tracing is off. */
+  readonly tracing?: Tracing | undefined;
 }
 
 /** A program that runs until a signal stops it. */
@@ -134,10 +145,12 @@ async function loadAndServe(
   // Loading the drivers and the metrics takes tens of milliseconds each, so that each has a turn of its own.
   await nextTurn();
   const metrics = openMetrics({ clock: systemClock, log, env: process.env, prometheus: run.prometheus });
+  const tracing = openTracing({ service: run.name, version: packageVersion(__dirname), log, env: process.env });
   await nextTurn();
   try {
-    await serve(run, { load, loaded, log, metrics }, control, running);
+    await serve(run, { load, loaded, log, metrics, tracing }, control, running);
   } finally {
+    await tracing?.stop();
     await metrics.close();
   }
   log.info('Stopped');

@@ -30,6 +30,7 @@ export function readInstance(value: unknown): CloudInstance {
     publicIpv4: from.text('publicIpv4'),
     privateIpv4: from.text('privateIpv4'),
     publicIpv6: from.text('publicIpv6'),
+    size: from.textOrNull('size'),
     sshPort: from.numberOrNull('sshPort'),
   };
 }

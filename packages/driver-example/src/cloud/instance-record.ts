@@ -58,6 +58,7 @@ export class InstanceRecord {
       state,
       failure: state === 'failed' ? (this.failure ?? 'the kernel panicked while booting') : null,
       zone: place.zone,
+      size: this.spec.size,
       cores: place.cores,
       ram: place.ram,
       image: spec.image,

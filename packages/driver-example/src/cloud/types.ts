@@ -23,6 +23,8 @@ export interface CloudInstance {
   /** Reason for the state `failed`; null in other states. */
   readonly failure: string | null;
   readonly zone: string;
+  /** Null for an instance whose cores and memory were given instead. */
+  readonly size: string | null;
   readonly cores: number;
   /** MiB. */
   readonly ram: number;

@@ -18,7 +18,7 @@ import { keysOf, placesIn, typesOf, withValueAt, type Path, type Place } from '.
 import type { RuleContext } from '../rule-context.js';
 
 /** Keys that core reads in the same way for every driver; they need no example. */
-const CORE_KEYS = Object.keys(imageTestProperties).map((key) => `diskimages[].${key}`);
+const CORE_KEYS = ['prices', ...Object.keys(imageTestProperties).map((key) => `diskimages[].${key}`)];
 
 const UNKNOWN_KEY = 'no-such-key-of-any-driver';
 

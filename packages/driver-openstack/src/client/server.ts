@@ -25,7 +25,7 @@ export interface Server {
   readonly availabilityZone: string | undefined;
   readonly hostId: string | undefined;
   /** An id before microversion 2.47, the flavor's properties since. */
-  readonly flavor: { readonly vcpus: number; readonly ram: number } | { readonly id: string };
+  readonly flavor: { readonly vcpus: number; readonly ram: number; readonly name?: string } | { readonly id: string };
   /** Ids of its volumes. */
   readonly volumes: readonly string[];
 }
@@ -51,7 +51,9 @@ export function readServer(server: JsonObject, operation: string): Server {
 function readFlavor(flavor: JsonObject): Server['flavor'] {
   const vcpus = numberAt(flavor, 'vcpus');
   const ram = numberAt(flavor, 'ram');
-  return vcpus === undefined || ram === undefined ? { id: stringAt(flavor, 'id') ?? '' } : { vcpus, ram };
+  if (vcpus === undefined || ram === undefined) return { id: stringAt(flavor, 'id') ?? '' };
+  const name = stringAt(flavor, 'original_name');
+  return { vcpus, ram, ...(name === undefined ? {} : { name }) };
 }
 
 function readAddresses(addresses: JsonObject): readonly ServerAddress[] {

@@ -76,7 +76,7 @@ class LeaseRoutes {
     const principal = this.options.principalOf(request);
     const spec = this.specOf(checkNewLease(request.body), principal);
     const { entry, isNew } = await this.call(() =>
-      this.options.service.create(principal, spec, keyOf(request), this.callOptions()),
+      this.options.service.create(principal, spec, keyOf(request), this.callOptions(), traceOf(request)),
     );
     if (!mayAccess(principal, entry.record)) throw notFound();
     this.audit(request, isNew ? 'created' : 'created again', entry);
@@ -241,6 +241,14 @@ function keyOf(request: FastifyRequest): string | undefined {
     throw new ProblemError('bad-request', 'the header Idempotency-Key must have 1 to 255 characters');
   }
   return key;
+}
+
+/** Format of the W3C trace context, version 00. */
+const TRACEPARENT = /^00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/;
+
+/** Returns the trace of the client; undefined if the header is missing or wrong, as the standard demands. */
+function traceOf({ headers: { traceparent } }: FastifyRequest): string | undefined {
+  return typeof traceparent === 'string' && TRACEPARENT.test(traceparent) ? traceparent : undefined;
 }
 
 function checkLifetime({ grant }: Principal, seconds: number | undefined): void {

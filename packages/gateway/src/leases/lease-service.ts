@@ -97,6 +97,7 @@ export class LeaseService {
     spec: LeaseSpec,
     key: string | undefined,
     options: CallOptions & { readonly signal: AbortSignal },
+    traceparent?: string,
   ): Promise<{ readonly entry: LeaseEntry; readonly isNew: boolean }> {
     const { grant, subject } = principal;
     // One subject of an issuer can have the rights of several tenants, which must not meet each other's keys.
@@ -105,7 +106,7 @@ export class LeaseService {
     const fingerprint = key === undefined ? null : hashOf(spec);
     const earlier = key === undefined ? undefined : await this.options.table.find(id, options);
     if (earlier !== undefined) return sameLease(earlier, fingerprint);
-    const draft = { id, spec, fingerprint, principal };
+    const draft = { id, spec, fingerprint, principal, traceparent };
     if (grant.maxNodes === Infinity) return this.attempt(draft, options);
     const turn = this.turns.get(grant.name) ?? new Slots(1);
     this.turns.set(grant.name, turn);
@@ -219,7 +220,7 @@ export class LeaseService {
     return [{ type: 'set', path, data: new Uint8Array(), version: stat?.version ?? 0 }];
   }
 
-  private creation({ id, spec, fingerprint, principal }: Draft): readonly TransactionOp[] {
+  private creation({ id, spec, fingerprint, principal, traceparent }: Draft): readonly TransactionOp[] {
     const { table, time, clock } = this.options;
     const now = time.now();
     const { labels, name, priority, tenant, lifetime, data } = spec;
@@ -233,7 +234,7 @@ export class LeaseService {
       requested: now,
       ...{ ready: null, ended: null, nodes: [], end: null, reasons: [] },
     };
-    return [table.createOp(id, record), requestOp(id, record, clock.now() / 1000)];
+    return [table.createOp(id, record), requestOp(id, record, clock.now() / 1000, traceparent)];
   }
 
   private async ensureRoots(options: CallOptions): Promise<void> {
@@ -247,6 +248,7 @@ interface Draft {
   readonly spec: LeaseSpec;
   readonly fingerprint: string | null;
   readonly principal: Principal;
+  readonly traceparent: string | undefined;
 }
 
 /** Returns the change that starts to end a lease. */
@@ -254,7 +256,7 @@ export function ending(end: LeaseEnd, reasons: readonly string[] = []): Partial<
   return { state: 'ending', end, reasons };
 }
 
-/** Returns the operation that creates the node request of a lease. */
+/** Returns the operation that creates the node request of a lease, in the trace of its client. */
 export function requestOp(
   id: string,
   {
@@ -266,6 +268,7 @@ export function requestOp(
     data,
   }: Pick<LeaseRecord, 'labels' | 'priority' | 'tenant' | 'name' | 'created_by' | 'data'>,
   now: number,
+  traceparent?: string,
 ): TransactionOp {
   const startBy = isJsonObject(data) ? data['start-by'] : undefined;
   const request: NodeRequestData = {
@@ -280,6 +283,7 @@ export function requestOp(
     requestor_data: {
       lease: id,
       ...{ name, created_by: createdBy, data },
+      ...(traceparent === undefined ? {} : { traceparent }),
       ...(startBy === undefined ? {} : { 'start-by': startBy }),
     },
     provider: null,

@@ -1,10 +1,10 @@
 /** The settings of a gateway: `gateway.yaml`, and the file with the hashes of the tokens. */
 
-import { readFile } from 'node:fs/promises';
 import { isIPv4 } from 'node:net';
 import { dirname, resolve } from 'node:path';
-import { formatProblem, readBySchema, type FileForm } from '@nodepool/config';
-import { reasonOf, type JsonObject } from '@nodepool/core';
+import type { FileForm } from '@nodepool/config';
+import type { JsonObject } from '@nodepool/core';
+import { readSettingsFile, SettingsError } from '@nodepool/daemon';
 import type { Grant } from '../auth/principal.js';
 import { MAX_LIFETIME_S, SETTINGS_SCHEMA, TOKENS_SCHEMA } from './schema.js';
 
@@ -60,22 +60,9 @@ export interface Settings {
   readonly limits: RequestLimits;
 }
 
-/** The files are not usable; the message names every problem with its place. */
-export class SettingsError extends Error {
-  readonly code = 'gateway-settings';
-  constructor(
-    file: string,
-    readonly problems: readonly string[],
-    cause?: unknown,
-  ) {
-    super(`the settings ${file} cannot be used:\n${problems.map((line) => `  ${line}`).join('\n')}`, { cause });
-    this.name = 'SettingsError';
-  }
-}
-
 /** Reads the settings and the token file. Rejects with `SettingsError`. */
 export async function readSettings(file: string): Promise<Settings> {
-  const parsed = await readForm(file, {
+  const parsed = await readSettingsFile(file, {
     schema: SETTINGS_SCHEMA,
     interpret: (value, report) => interpret(file, value, report),
   });
@@ -95,7 +82,7 @@ export function isLoopback(address: string): boolean {
 }
 
 async function readTokens(file: string, maxLifetime: number): Promise<readonly TokenEntry[]> {
-  return readForm(file, {
+  return readSettingsFile(file, {
     schema: TOKENS_SCHEMA,
     interpret: (value, report) =>
       objectsIn(value['tokens']).map((entry, at) => ({
@@ -103,18 +90,6 @@ async function readTokens(file: string, maxLifetime: number): Promise<readonly T
         grant: grantOf(entry, maxLifetime, (path, expected) => report(['tokens', at, ...path], expected)),
       })),
   });
-}
-
-async function readForm<T>(file: string, form: FileForm<T>): Promise<T> {
-  let text: string;
-  try {
-    text = await readFile(file, 'utf8');
-  } catch (error) {
-    throw new SettingsError(file, [`it cannot be read: ${reasonOf(error)}; check the path and its permissions`], error);
-  }
-  const result = await readBySchema(text, file, () => form);
-  if (!result.ok) throw new SettingsError(file, result.problems.map(formatProblem));
-  return result.value;
 }
 
 type Report = Parameters<FileForm<unknown>['interpret']>[1];

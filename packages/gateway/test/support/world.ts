@@ -5,10 +5,11 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { silentLogger, systemClock, systemRandom, type Logger, type Metrics } from '@nodepool/core';
+import { LiveSettings } from '@nodepool/daemon';
 import { LeaseClient, type LeaseDocument } from '@nodepool/requestor/http';
 import type { ZooKeeper } from '@nodepool/zookeeper';
 import { SimulatedZooKeeperServer } from '@nodepool/zookeeper/simulated';
-import { Gateway, LiveSettings, readSettings } from '../../src/index.js';
+import { Gateway, readSettings, settingsSource, type Settings } from '../../src/index.js';
 import { ScriptedLauncher } from './scripted-launcher.js';
 
 export const TOKENS = {
@@ -44,7 +45,7 @@ const NO_METRICS: Metrics = {
 export interface RunningGateway {
   readonly gateway: Gateway;
   readonly zooKeeper: ZooKeeper;
-  readonly settings: LiveSettings;
+  readonly settings: LiveSettings<Settings>;
   readonly url: string;
   client(token?: string): LeaseClient;
   fetch(path: string, init?: RequestInit & { readonly token?: string | null }): Promise<Response>;
@@ -81,7 +82,7 @@ export class World {
     const shared = { clock: systemClock, log, metrics: NO_METRICS };
     const tasks = { run: (_name: string, work: () => Promise<void>): void => void work() };
     const settings = new LiveSettings(await readSettings(this.settingsFile), {
-      ...{ ...shared, tasks, file: this.settingsFile },
+      ...{ ...shared, ...settingsSource(this.settingsFile), tasks },
     });
     const identifier = `gateway-${++this.count}`;
     const gateway = new Gateway({ ...shared, zooKeeper, settings, random: systemRandom, identifier });

@@ -3,8 +3,11 @@
  * random, with a known share. Therefore, if both images fail equally often, an outcome belongs to the candidate with
  * the probability `share`, whatever the outcome and however often nodes fail. The product of the likelihood ratios of
  * the outcomes, against a pair of failure rates, is a supermartingale unless the candidate is worse, and so is the mean
- * over all pairs and kinds of outcomes. By Ville's inequality, it ever exceeds `1 / falseAlarms` with at most the
+ * over all pairs and kinds of failures. By Ville's inequality, it ever exceeds `1 / falseAlarms` with at most the
  * probability `falseAlarms`: the test may look after every node, without an end.
+ *
+ * Slow launches never reject an image: the first launch of every new image on a hypervisor is slow, because the host
+ * has to fetch it. They only postpone the promotion, until launches are no slower than those of the current image.
  */
 
 import type { CanaryTrial, NodeTrial, TrialArm } from '@nodepool/core';
@@ -19,9 +22,13 @@ const RATES = [
   { current: 0.1, candidate: 0.7 },
   { current: 0.3, candidate: 0.6 },
 ] as const;
-/** The kinds of outcomes; each has its own products. */
-const KINDS = ['launch', 'slow', 'job'] as const;
-type Kind = (typeof KINDS)[number];
+/** The kinds of failures that reject an image; each has its own products. */
+const FAILURES = ['launch', 'job'] as const;
+type Kind = (typeof FAILURES)[number] | 'slow';
+/** Share of slow launches from which an image is usually slow. */
+const USUALLY = 0.6;
+/** Limit of the logarithms of slow launches, so that a few dozen usual launches outweigh any number of slow ones. */
+const MAX_SLOW_LOG = 6;
 
 /** A launch is slow if it takes this many times the median of the current image. */
 const SLOW_FACTOR = 1.5;
@@ -90,14 +97,23 @@ function weigh(trial: CanaryTrial, kind: Kind, { candidate, share }: NodeTrial, 
       : [1 - rates.candidate, 1 - rates.current];
     const expected = (share * ofCandidate) / (share * ofCandidate + (1 - share) * ofCurrent);
     const ratio = candidate ? expected / share : (1 - expected) / (1 - share);
-    return round((before?.[index] ?? 0) + Math.log(ratio));
+    const sum = (before?.[index] ?? 0) + Math.log(ratio);
+    return round(kind === 'slow' ? Math.min(sum, MAX_SLOW_LOG) : sum);
   });
   return { ...trial, evidence: { ...trial.evidence, [kind]: weights } };
 }
 
-/** Returns the mean of the products: how many times better the outcomes fit to a worse candidate. */
-export function evidenceOf({ evidence }: Pick<CanaryTrial, 'evidence'>): number {
-  const ratios = KINDS.flatMap((kind) => RATES.map((_rates, index) => Math.exp(evidence[kind]?.[index] ?? 0)));
+/** Returns the mean of the products: how many times better the failures fit to a worse candidate. */
+export function evidenceOf(trial: Pick<CanaryTrial, 'evidence'>): number {
+  return meanOf(trial, FAILURES);
+}
+
+function meanOf({ evidence }: Pick<CanaryTrial, 'evidence'>, kinds: readonly Kind[]): number {
+  const ratios = kinds.flatMap((kind) =>
+    RATES.flatMap(({ candidate }, index) =>
+      kind === 'slow' && candidate < USUALLY ? [] : [Math.exp(evidence[kind]?.[index] ?? 0)],
+    ),
+  );
   return ratios.reduce((sum, ratio) => sum + ratio, 0) / ratios.length;
 }
 
@@ -109,7 +125,8 @@ export function verdictOf(
   { nodes, falseAlarms }: { readonly nodes: number; readonly falseAlarms: number },
 ): Verdict {
   if (evidenceOf(trial) >= 1 / falseAlarms) return 'worse';
-  return trial.judged >= nodes ? 'no worse' : undefined;
+  const isSlow = meanOf(trial, ['slow']) >= 1 / falseAlarms;
+  return trial.judged >= nodes && !isSlow ? 'no worse' : undefined;
 }
 
 /** Returns the counts of both arms in words. */

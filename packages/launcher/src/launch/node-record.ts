@@ -1,5 +1,6 @@
 /** Contents of node records before and after a launch. */
 
+import { projectOf } from '@nodepool/core';
 import type { ImageChoice } from '@nodepool/store';
 import type {
   ExternalId,
@@ -29,6 +30,7 @@ export interface NodePlan {
 
 /** Returns the record of a node whose launch has not begun. */
 export function plannedNode(plan: NodePlan, now: number): NodeData {
+  const project = projectOf(plan.request);
   return {
     state: 'init',
     state_time: now,
@@ -64,6 +66,7 @@ export function plannedNode(plan: NodePlan, now: number): NodeData {
     machine_type: null,
     interruption: null,
     ...(plan.trial === undefined ? {} : { trial: { ...plan.trial, launch: null, seconds: null } }),
+    ...(project === null ? {} : { project }),
   };
 }
 
@@ -121,6 +124,7 @@ export function readyNode(
   if (instance.hostname !== undefined) change.hostname = instance.hostname;
   if (instance.az !== undefined) change.az = instance.az;
   if (instance.resources !== undefined) change.resources = { ...planned, ...instance.resources };
+  if (instance.machine !== undefined) change.machine = { market: 'on-demand', ...instance.machine };
   if (instance.driverData !== undefined) change.driver_data = instance.driverData;
   if (instance.slot !== undefined) change.slot = instance.slot;
   if (connection === undefined) return change;

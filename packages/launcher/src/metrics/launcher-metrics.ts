@@ -163,3 +163,9 @@ export const UNREADY_LABELS = gauge(
   ['provider', 'pool', 'label'],
   '1 while a pool cannot serve a label, e.g. because its image, machine type or network is missing in the cloud.',
 );
+
+export const READY_TARGETS = gauge(
+  'nodepool_label_ready_target',
+  ['label'],
+  'Ready nodes that the label should have: `min-ready`, or what `ready` asks for at the moment.',
+);

@@ -12,7 +12,7 @@ import {
 } from '@nodepool/core';
 import { machineTypesOf, PoolOffers } from '../capacity/pool-offers.js';
 import type { LauncherContext } from '../context.js';
-import { standingOf, type ChoicePolicy, type ImageChoice, type ImageStore } from '@nodepool/store';
+import { isBarredUpload, standingOf, type ChoicePolicy, type ImageChoice, type ImageStore } from '@nodepool/store';
 import { LabelNeeds } from '../quota/label-needs.js';
 import type { TurnLimiter } from '../quota/turn-limiter.js';
 
@@ -201,6 +201,8 @@ export function imageWait(images: ImageStore, image: string, provider: string): 
   const ready = builds.findLast(({ state }) => state === 'ready');
   if (ready !== undefined) {
     const place = { image, build: ready.id, provider };
+    const barred = [...images.uploads(place)].find(isBarredUpload);
+    if (barred !== undefined) return `build ${ready.id} is ${barred.review?.stage ?? ''}, and another build is needed`;
     return images.isUploading(place)
       ? `build ${ready.id} is being uploaded`
       : `build ${ready.id} waits for ${ready.builder ?? 'its builder'} to upload it`;

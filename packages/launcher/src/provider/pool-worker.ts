@@ -17,7 +17,7 @@ import type { SlowLaunches } from '../capacity/slow-launches.js';
 import type { StrandedLaunches } from '../capacity/stranded-launches.js';
 import type { WaitLimits } from '../capacity/wait-limits.js';
 import type { LauncherContext } from '../context.js';
-import type { PoolActivity } from '@nodepool/status';
+import type { PoolActivity, PoolCapacity } from '@nodepool/status';
 import type { TurnLimiter } from '../quota/turn-limiter.js';
 import type { CandidatePools } from '../pool/candidate-pools.js';
 import type { ReadyNodes } from '../pool/ready-nodes.js';
@@ -160,6 +160,16 @@ export class PoolWorker {
       ...pool.ledger.amountsOf(pool.place),
       labels: pool.labelActivity(),
     };
+  }
+
+  /** Returns what the limits of the pool leave, and what its labels need. */
+  capacity(): PoolCapacity {
+    const { ledger, place, labels, config } = this.pool;
+    const { provider, pool, ignoreProviderQuota: ignoresProviderQuota } = place;
+    const needs = Object.fromEntries(
+      [...config.labels.keys()].map((label) => [label, labels.leastNeed([label]).toResources()]),
+    );
+    return { provider, pool, ignoresProviderQuota, free: ledger.freeIn(place), needs };
   }
 
   private async register(): Promise<void> {

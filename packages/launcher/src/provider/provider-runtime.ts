@@ -21,7 +21,7 @@ import { Deletions } from '../deletion/deletions.js';
 import { MACHINES } from '../metrics/launcher-metrics.js';
 import { RevocableGauges } from '../metrics/revocable-gauges.js';
 import { ReportedGauge } from '@nodepool/daemon';
-import type { ProviderActivity, ProviderSummary } from '@nodepool/status';
+import type { PoolCapacity, ProviderActivity, ProviderSummary } from '@nodepool/status';
 import { InstanceChecks } from './instance-checks.js';
 import { NodeSupplier } from '../supply/node-supply.js';
 import { PoolWorker } from './pool-worker.js';
@@ -192,6 +192,11 @@ export class ProviderRuntime {
     const { name } = this.provider.config;
     const { state, reason } = this.health.state;
     return { provider: name, state, reason, ...this.share.ledger.amountsOfProvider(name) };
+  }
+
+  /** Returns what limits leave in each pool. */
+  capacity(): readonly PoolCapacity[] {
+    return this.pools.map((pool) => pool.capacity());
   }
 
   /** Returns what the provider is doing, for the stack dump and for explanations. */

@@ -6,6 +6,7 @@
 
 import { Index, type Change, type NodeEntry, type Store } from '@nodepool/store';
 import { QuotaInformation, type Node, type NodeData, type NodeRequest, type Resources } from '@nodepool/core';
+import { ServiceOrder } from '../fairness/service-order.js';
 import { isCountedAs, roleOf, type CountedNode } from './counted-node.js';
 import { needIn, useOf, type Need } from './need.js';
 import { QuotaScope, type Demand, type ScopeKind, type Shortfall } from './quota-scope.js';
@@ -53,7 +54,10 @@ export class QuotaLedger {
   /** The scopes of each pool, which remain the same. */
   private readonly scopesOfPools = new WeakMap<PoolRef, readonly QuotaScope[]>();
 
-  constructor(private readonly store: Store) {
+  constructor(
+    private readonly store: Store,
+    readonly order: ServiceOrder = new ServiceOrder(),
+  ) {
     store.nodes.onChange(this.count);
     for (const after of store.nodes.all()) this.count({ id: after.id, after });
   }
@@ -100,6 +104,20 @@ export class QuotaLedger {
   /** Returns the limits of the cloud and the amounts that nodes of all pools of the provider use. */
   amountsOfProvider(provider: string): Amounts {
     return amountsOf(this.providerScope(provider));
+  }
+
+  /** Returns the amounts that the limits of the pool leave, whatever its provider leaves. */
+  freeIn({ provider, pool }: PoolRef): Resources {
+    return this.poolScope(provider, pool).available;
+  }
+
+  freeInProvider(provider: string): Resources {
+    return this.providerScope(provider).available;
+  }
+
+  /** Returns the amounts that the limits of tenants leave, for the tenants that have limits. */
+  freeOfTenants(): ReadonlyMap<string, Resources> {
+    return new Map([...this.tenants.keys()].map((tenant) => [tenant, this.tenantScope(tenant).available]));
   }
 
   /** Returns the limits that apply to a tenant's nodes in this pool. */
@@ -297,7 +315,7 @@ export class QuotaLedger {
   }
 
   private newScope(kind: ScopeKind, key: string, name: string): QuotaScope {
-    const scope = new QuotaScope(kind, key, name);
+    const scope = new QuotaScope(kind, key, name, this.order);
     this.scopes.set(key, scope);
     return scope;
   }

@@ -1,7 +1,8 @@
 /** A limit and the amounts that count against it: of a pool, of a provider, or of a tenant. */
 
 import type { Wait } from '@nodepool/status';
-import { compareRequests, MIN_READY_REQUESTOR, priorityOf, QuotaInformation, type NodeRequest } from '@nodepool/core';
+import { MIN_READY_REQUESTOR, QuotaInformation, type NodeRequest, type Resources } from '@nodepool/core';
+import type { ServiceOrder } from '../fairness/service-order.js';
 import { needIn, type Need } from './need.js';
 import { Tally } from './tally.js';
 
@@ -68,6 +69,7 @@ export class QuotaScope {
     readonly kind: ScopeKind,
     readonly key: string,
     readonly name: string,
+    private readonly order: ServiceOrder,
   ) {}
 
   /** Sets the limit, which the nodes of this scope and of its neighbours share. */
@@ -102,6 +104,17 @@ export class QuotaScope {
   /** Returns the limit of a resource without what the neighbours use, or hold for launches that are about to begin. */
   private availableOf(resource: string): number {
     return this.limitOf(resource, ({ held }) => -held.get(resource));
+  }
+
+  /** Returns the amounts that the limit leaves; resources without a limit are omitted. */
+  get available(): Resources {
+    const limited = this.allowed.entries().filter(([, limit]) => Number.isFinite(limit));
+    return Object.fromEntries(
+      limited.map(([resource]) => {
+        const used = this.recorded.get(resource) + this.held.get(resource);
+        return [resource, Math.max(0, this.availableOf(resource) - used)];
+      }),
+    );
   }
 
   /** Returns the shortfall if the demand does not fit now. Capacity reserved for preceding requests counts as used. */
@@ -169,7 +182,7 @@ export class QuotaScope {
     for (const [claimant, owners] of this.reservations) {
       const reserved = this.reservedBy(owners);
       if (reserved === undefined) continue;
-      if (!precedes({ request: claimant.request, from: reserved.from() }, request, now)) continue;
+      if (!precedes({ request: claimant.request, from: reserved.from() }, request, now, this.order)) continue;
       left -= reserved.need.get('instances');
       if (left < 1) return true;
     }
@@ -198,7 +211,7 @@ export class QuotaScope {
     for (const [claimant, owners] of this.reservations) {
       const reserved = claimant === own ? undefined : this.reservedBy(owners);
       if (reserved === undefined) continue;
-      if (precedes({ request: claimant.request, from: reserved.from() }, request, now)) yield reserved;
+      if (precedes({ request: claimant.request, from: reserved.from() }, request, now, this.order)) yield reserved;
     }
   }
 
@@ -225,11 +238,12 @@ export function precedes(
   reserved: { readonly request: NodeRequest; readonly from: number },
   request: NodeRequest,
   now: number,
+  order: ServiceOrder,
 ): boolean {
   if (reserved.request.id === request.id) return false;
   if (request.requestor === MIN_READY_REQUESTOR) return true;
-  if (compareRequests(reserved.request, request) >= 0) return false;
-  return reserved.from <= now || priorityOf(reserved.request.id) < priorityOf(request.id);
+  if (order.compare(reserved.request, request) >= 0) return false;
+  return reserved.from <= now || order.isStrict(reserved.request, request);
 }
 
 /** Returns the shortfall in words, for explanations. */

@@ -127,6 +127,13 @@ export function offersOf({ nodes }: Allocation): Offer[] {
   return nodes.flatMap((node) => (node.kind === 'new' ? [node.offer] : []));
 }
 
+/** Returns the resources of all nodes of the request, whether they exist or not. */
+export function useOfAll({ nodes, need }: Allocation): QuotaInformation {
+  let use = need;
+  for (const node of nodes) if (node.kind !== 'new') use = use.add(useOf(node.entry.node.resources));
+  return use;
+}
+
 /** Returns the nodes of the pool with which the request continues. */
 function nodesOf(request: NodeRequest, { pool }: AllocationContext): readonly NodeEntry[] {
   const { place, context } = pool;

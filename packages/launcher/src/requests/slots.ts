@@ -16,7 +16,7 @@ export interface Slot {
   /** The record of a launch to resume. */
   readonly resumed: NodeEntry | undefined;
   /** Owner of a ready node before it was allocated. */
-  readonly formerOwner: Pick<NodeData, 'tenant_name' | 'requestor'> | undefined;
+  readonly formerOwner: Pick<NodeData, 'tenant_name' | 'requestor' | 'project'> | undefined;
   /** The node, once its record is locked. */
   node: NodeHandle | undefined;
 }
@@ -75,6 +75,6 @@ export function unconfirmedPart(
 }
 
 /** Omits the tenant of an allocated node, because its hand-over from another tenant may never have been confirmed. */
-function ownerOf({ node: { tenant_name, requestor, allocated_to } }: NodeEntry): Slot['formerOwner'] {
-  return { tenant_name: allocated_to === null ? tenant_name : null, requestor };
+function ownerOf({ node: { tenant_name, requestor, project, allocated_to } }: NodeEntry): Slot['formerOwner'] {
+  return { tenant_name: allocated_to === null ? tenant_name : null, requestor, project: project ?? null };
 }

@@ -1,6 +1,8 @@
 /** The request classes that pools have to decide about, in the order of service. */
 
-import { compareClasses, type RequestClass } from './open-requests.js';
+import type { ClassLine } from './class-line.js';
+import { PriorityLine } from './class-line.js';
+import type { RequestClass } from './open-requests.js';
 
 /** The pools that have to decide about a class: all that can serve it, or the given ones. */
 export interface PendingPools<P> {
@@ -11,7 +13,13 @@ export interface PendingPools<P> {
 export class ClassQueue<P> {
   private readonly pending = new Map<RequestClass, PendingPools<P>>();
   /** Keys of `pending`, in the order of service. */
-  private queue: RequestClass[] = [];
+  private line: ClassLine = new PriorityLine();
+
+  /** Changes the order of service. */
+  use(line: ClassLine): void {
+    this.line = line;
+    line.reset(this.pending.keys());
+  }
 
   has(requestClass: RequestClass): boolean {
     return this.pending.has(requestClass);
@@ -20,7 +28,7 @@ export class ClassQueue<P> {
   /** Removes the first class and its pending pools from the queue. */
   take(): { readonly requestClass: RequestClass; readonly pending: PendingPools<P> } | undefined {
     for (;;) {
-      const requestClass = this.queue.shift();
+      const requestClass = this.line.shift();
       if (requestClass === undefined) return undefined;
       const pending = this.pending.get(requestClass);
       this.pending.delete(requestClass);
@@ -38,9 +46,7 @@ export class ClassQueue<P> {
 
   /** Removes a class from the queue, but keeps its pending pools. Returns true if the class was queued. */
   leave(requestClass: RequestClass): boolean {
-    const index = this.pending.has(requestClass) ? this.queue.indexOf(requestClass) : -1;
-    if (index >= 0) this.queue.splice(index, 1);
-    return index >= 0;
+    return this.pending.has(requestClass) && this.line.leave(requestClass);
   }
 
   /** Returns the pending pools of a class, which is queued if it was not. */
@@ -49,7 +55,7 @@ export class ClassQueue<P> {
     if (pending === undefined) {
       pending = { everywhere: false, pools: new Set() };
       this.pending.set(requestClass, pending);
-      this.enter(requestClass);
+      this.line.enter(requestClass);
     }
     return pending;
   }
@@ -61,19 +67,11 @@ export class ClassQueue<P> {
       pending.everywhere = true;
       this.pending.set(requestClass, pending);
     }
-    this.queue = [...this.pending.keys()].sort(compareClasses);
+    this.line.reset(this.pending.keys());
   }
 
   /** Adds a class with pending pools to the queue. */
   enter(requestClass: RequestClass): void {
-    let low = 0;
-    let high = this.queue.length;
-    while (low < high) {
-      const middle = (low + high) >>> 1;
-      const other = this.queue[middle];
-      if (other !== undefined && compareClasses(other, requestClass) < 0) low = middle + 1;
-      else high = middle;
-    }
-    this.queue.splice(low, 0, requestClass);
+    this.line.enter(requestClass);
   }
 }

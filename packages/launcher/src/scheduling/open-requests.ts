@@ -7,10 +7,17 @@ import { compareRequests, MIN_READY_REQUESTOR, type NodeRequest } from '@nodepoo
 import type { QueuePosition } from '@nodepool/status';
 import type { Change, NodeEntry, RequestEntry, Store } from '@nodepool/store';
 import { resumableNodes } from '../deletion/node-lifecycle.js';
+import { ProjectHeads } from './project-heads.js';
+import { ServiceOrder } from '../fairness/service-order.js';
+import { position } from './sorted-entries.js';
 
 /** Requests that are scheduled together, in the order of service. */
 export class RequestClass {
   readonly entries: RequestEntry[] = [];
+  /** Time (ms since the epoch) at which a pool last accepted a request of the class; undefined if none did. */
+  servedAt: number | undefined;
+  /** Chooses the first request by the shares of projects; undefined while only priorities count. */
+  private heads: ProjectHeads | undefined;
   private latest: NodeRequest;
 
   constructor(
@@ -27,13 +34,33 @@ export class RequestClass {
   }
 
   get first(): RequestEntry | undefined {
-    return this.entries[0];
+    return this.heads === undefined ? this.entries[0] : this.heads.first;
   }
 
   /** The first request; for an empty class, the last request that it had. */
   get request(): NodeRequest {
-    this.latest = this.entries[0]?.request ?? this.latest;
+    this.latest = this.first?.request ?? this.latest;
     return this.latest;
+  }
+
+  /** Chooses the first request by this order. */
+  orderBy(order: ServiceOrder): void {
+    this.heads = order.fair === undefined || this.resumable ? undefined : new ProjectHeads(order, this.entries);
+  }
+
+  /** Returns true if the request became the first one. */
+  add(entry: RequestEntry): boolean {
+    this.entries.splice(position(this.entries, entry), 0, entry);
+    this.heads?.add(entry);
+    return this.first === entry;
+  }
+
+  /** Returns true if the request was the first one. */
+  remove(entry: RequestEntry): boolean {
+    const wasFirst = this.first === entry;
+    this.entries.splice(position(this.entries, entry), 1);
+    this.heads?.remove(entry);
+    return wasFirst;
   }
 
   get labels(): readonly string[] {
@@ -42,9 +69,9 @@ export class RequestClass {
 }
 
 /** Orders classes by their first requests in the order of service. Lost requests that already have nodes come first. */
-export function compareClasses(a: RequestClass, b: RequestClass): number {
+export function compareClasses(a: RequestClass, b: RequestClass, order?: ServiceOrder): number {
   if (a.resumable !== b.resumable) return a.resumable ? -1 : 1;
-  return compareRequests(a.request, b.request);
+  return order === undefined ? compareRequests(a.request, b.request) : order.compare(a.request, b.request);
 }
 
 export class OpenRequests {
@@ -64,6 +91,7 @@ export class OpenRequests {
     private readonly firstChanged: (requestClass: RequestClass, sooner: boolean) => void,
     /** Called when a request becomes open or changes. */
     private readonly opened: (entry: RequestEntry) => void,
+    private readonly order: ServiceOrder = new ServiceOrder(),
   ) {
     const { requests, nodes } = store;
     this.unsubscribe = [
@@ -83,6 +111,20 @@ export class OpenRequests {
     return this.byKey.values();
   }
 
+  /** Yields the waiting requests, in no order. */
+  *requests(): Iterable<NodeRequest> {
+    for (const { entry } of this.byId.values()) yield entry.request;
+  }
+
+  /** Chooses the first requests of all classes again, after a change of the order of service. */
+  reorder(): void {
+    for (const requestClass of this.byKey.values()) {
+      const { first } = requestClass;
+      requestClass.orderBy(this.order);
+      if (requestClass.first !== first) this.firstChanged(requestClass, true);
+    }
+  }
+
   /** Returns the request and its class; undefined if the request is not open or is hidden. */
   find(id: string): { readonly entry: RequestEntry; readonly requestClass: RequestClass } | undefined {
     return this.byId.get(id);
@@ -92,8 +134,13 @@ export class OpenRequests {
   queuePosition(id: string): QueuePosition | undefined {
     const known = this.byId.get(id);
     if (known === undefined) return undefined;
-    const { entries } = known.requestClass;
-    return { first: entries[0]?.id ?? id, ahead: position(entries, known.entry) };
+    const { entries, first } = known.requestClass;
+    const place = this.order.placeOf(id, () => this.requests());
+    return {
+      first: first?.id ?? id,
+      ahead: first?.id === id ? 0 : Math.max(position(entries, known.entry), first === entries[0] ? 0 : 1),
+      ...(place === undefined ? {} : { place: place.place, order: place.reason }),
+    };
   }
 
   /** Hides the request until `show`. */
@@ -165,13 +212,13 @@ export class OpenRequests {
     let requestClass = this.byKey.get(key);
     if (requestClass === undefined) {
       requestClass = new RequestClass(key, resumable, entry, new Set(abandonedBy), new Set(deferredBy));
+      requestClass.orderBy(this.order);
       this.byKey.set(key, requestClass);
     }
-    const at = position(requestClass.entries, entry);
-    requestClass.entries.splice(at, 0, entry);
+    const isFirst = requestClass.add(entry);
     this.byId.set(id, { entry, requestClass });
     this.opened(entry);
-    if (at === 0) this.firstChanged(requestClass, true);
+    if (isFirst) this.firstChanged(requestClass, true);
   }
 
   private remove(
@@ -179,10 +226,9 @@ export class OpenRequests {
     { entry, requestClass }: { readonly entry: RequestEntry; readonly requestClass: RequestClass },
   ): void {
     this.byId.delete(id);
-    const at = position(requestClass.entries, entry);
-    requestClass.entries.splice(at, 1);
+    const wasFirst = requestClass.remove(entry);
     if (requestClass.entries.length === 0) this.byKey.delete(requestClass.key);
-    if (at === 0) this.firstChanged(requestClass, false);
+    if (wasFirst) this.firstChanged(requestClass, false);
   }
 }
 
@@ -203,21 +249,4 @@ function keyOf(request: NodeRequest, abandonedBy: ReadonlySet<string>, deferredB
     [...abandonedBy],
     [...deferredBy],
   ]);
-}
-
-/** Returns the index of the entry, or the one at which to insert it. */
-function position(entries: readonly RequestEntry[], entry: RequestEntry): number {
-  // Most requests are the last when they become open, and the first when a pool accepts them.
-  if (entries[0] === entry) return 0;
-  const last = entries.at(-1);
-  if (last === undefined || compareRequests(last.request, entry.request) < 0) return entries.length;
-  let low = 0;
-  let high = entries.length;
-  while (low < high) {
-    const middle = (low + high) >>> 1;
-    const other = entries[middle];
-    if (other !== undefined && compareRequests(other.request, entry.request) < 0) low = middle + 1;
-    else high = middle;
-  }
-  return low;
 }

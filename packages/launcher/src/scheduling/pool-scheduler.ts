@@ -4,16 +4,16 @@
  * during the backfill window. docs/limits-and-waiting.md describes the order of service.
  */
 
-import { MIN_READY_REQUESTOR, priorityOf, toDriverError, type NodeRequestHandler } from '@nodepool/core';
+import { MIN_READY_REQUESTOR, toDriverError, type NodeRequest, type NodeRequestHandler } from '@nodepool/core';
 import type { RequestEntry } from '@nodepool/store';
 import type { ProviderLimits } from '../quota/provider-limits.js';
-import type { QuotaLedger } from '../quota/quota-ledger.js';
+import type { CapacityHold, QuotaLedger } from '../quota/quota-ledger.js';
 import { describeShortfall, waitFor, type QuotaScope, type Shortfall } from '../quota/quota-scope.js';
 import type { ScheduledRequest } from '../requests/acceptance.js';
 import { machineTypesOf, nameOf, USABLE_ANYWAY, type BlockedOffer } from '../capacity/pool-offers.js';
 import { describeExcess } from '../quota/need.js';
 import { canBeServedElsewhere } from '../pool/other-pools.js';
-import { allocate, describeMissing, offersOf, type Allocation } from '../requests/allocation.js';
+import { allocate, describeMissing, offersOf, useOfAll, type Allocation } from '../requests/allocation.js';
 import type { Pool } from '../pool/pool.js';
 import { requestInfo } from '../requests/request-info.js';
 import type { Refusal } from '@nodepool/status';
@@ -66,7 +66,7 @@ export class PoolScheduler {
     private readonly options: PoolSchedulerOptions,
   ) {
     const { context, name } = pool;
-    this.waiting = new WaitingClasses(context);
+    this.waiting = new WaitingClasses(context, options.ledger.order);
     this.evictor = new Evictor(context, options.ledger, name, this.wake);
   }
 
@@ -77,8 +77,11 @@ export class PoolScheduler {
   }
 
   get next(): RequestEntry | undefined {
-    const [first] = [...this.waiting.classes()].sort(compareClasses);
-    return first?.first;
+    const { order } = this.options.ledger;
+    let next: RequestClass | undefined;
+    for (const each of this.waiting.classes())
+      if (next === undefined || compareClasses(each, next, order) < 0) next = each;
+    return next?.first;
   }
 
   /** True if a class waits for capacity that another pool may have. */
@@ -132,7 +135,7 @@ export class PoolScheduler {
   /** Acquires capacity and a permit for the request, or waits for a permit. */
   private acquire({ requestClass, entry, allocation, driverHandler, scopes }: Candidate): SchedulingDecision {
     const { concurrency, ledger, onCapacity } = this.options;
-    const priority = priorityOf(entry.id);
+    const priority = ledger.order.permitRank(entry.request);
     if (!concurrency.isAvailable(this.wake, priority)) {
       this.waiting.enter(requestClass);
       this.awaitingPermit.add(requestClass);
@@ -141,7 +144,7 @@ export class PoolScheduler {
       recordWait(this.pool, entry.id, 'waits for its turn', { kind: 'limit', reason });
       return WAIT;
     }
-    const hold = needsCapacity(allocation) ? ledger.hold(scopes, allocation) : undefined;
+    const hold = this.hold(entry.request, allocation, scopes);
     this.forget(requestClass);
     const { abandonedBy } = requestClass;
     const endProbes = this.pool.beginProbes(offersOf(allocation));
@@ -153,6 +156,22 @@ export class PoolScheduler {
       endProbes();
     };
     return { kind: 'serve', scheduled: { entry, allocation, driverHandler, abandonedBy, hold, permit: { release } } };
+  }
+
+  /** Holds the capacity that the request needs, in limits and in the share of its tenant. */
+  private hold(request: NodeRequest, allocation: Allocation, scopes: readonly QuotaScope[]): CapacityHold | undefined {
+    const { ledger } = this.options;
+    const limits = needsCapacity(allocation) ? ledger.hold(scopes, allocation) : undefined;
+    const endShare = ledger.order.hold(request, () => useOfAll(allocation));
+    if (endShare === undefined) return limits;
+    let isHeld = true;
+    return {
+      release: () => {
+        limits?.release();
+        if (isHeld) endShare();
+        isHeld = false;
+      },
+    };
   }
 
   /** Returns a refusal if the request cannot be served in this pool. */

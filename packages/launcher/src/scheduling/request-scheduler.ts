@@ -10,6 +10,9 @@ import type { WaitLimits } from '../capacity/wait-limits.js';
 import type { LauncherContext } from '../context.js';
 import type { CandidatePools } from '../pool/candidate-pools.js';
 import type { QueuePosition } from '@nodepool/status';
+import { FairLine } from './fair-line.js';
+import { ServiceOrder } from '../fairness/service-order.js';
+import { PriorityLine } from './class-line.js';
 import { ClassQueue, type PendingPools } from './class-queue.js';
 import { OpenRequests, type RequestClass } from './open-requests.js';
 import { ScheduledPools, type ScheduledPool } from './scheduled-pools.js';
@@ -59,6 +62,7 @@ export class RequestScheduler {
     context: Pick<LauncherContext, 'store' | 'clock' | 'random' | 'tasks' | 'log'>,
     private readonly candidates: Pick<CandidatePools, 'complete' | 'onChange'>,
     private readonly waitLimits: Pick<WaitLimits, 'limitOf'>,
+    private readonly order: ServiceOrder = new ServiceOrder(),
   ) {
     const { store, clock } = context;
     this.store = store;
@@ -80,6 +84,7 @@ export class RequestScheduler {
       store,
       (requestClass, sooner) => this.firstChanged(requestClass, sooner),
       (entry) => this.expireLater(entry),
+      order,
     );
     this.unsubscribe = [
       candidates.onChange(() => this.offerAll()),
@@ -164,6 +169,13 @@ export class RequestScheduler {
     this.timers.add(timer);
   }
 
+  /** Sorts all waiting requests again after a change of the rule that orders them. */
+  orderChanged(): void {
+    this.undecided.use(this.order.fair === undefined ? new PriorityLine() : new FairLine(this.order));
+    this.open.reorder();
+    this.offerAll();
+  }
+
   /** Computes all wait limits again after a change of the configuration. */
   waitLimitsChanged(): void {
     for (const { entries } of this.open.classes) for (const entry of entries) this.expireLater(entry);
@@ -226,6 +238,7 @@ export class RequestScheduler {
       this.touched.add(pool);
       if (!pool.offer(requestClass, entry)) continue;
       this.taken(entry.id, pool);
+      requestClass.servedAt = this.clock.now();
       if (requestClass.first === undefined) return;
       for (let rest = index; rest < pools.length; rest += 1) {
         const other = pools[(this.turn + rest) % pools.length];

@@ -2,6 +2,7 @@
 
 import type { NodeRequest } from '@nodepool/core';
 import type { LauncherContext } from '../context.js';
+import type { ServiceOrder } from '../fairness/service-order.js';
 import { needIn } from '../quota/need.js';
 import { precedes, type Demand, type QuotaScope, type Shortfall } from '../quota/quota-scope.js';
 import type { RequestClass } from './open-requests.js';
@@ -29,7 +30,10 @@ export class WaitingClasses {
   /** Ready nodes that are protected, by id, for a class with reserved capacity. */
   private readonly protectedNodes = new Map<string, RequestClass>();
 
-  constructor(private readonly context: Pick<LauncherContext, 'clock' | 'backfillWindowMs'>) {}
+  constructor(
+    private readonly context: Pick<LauncherContext, 'clock' | 'backfillWindowMs'>,
+    private readonly order: ServiceOrder,
+  ) {}
 
   classes(): Iterable<RequestClass> {
     return this.waiting.keys();
@@ -117,7 +121,7 @@ export class WaitingClasses {
     const waiting = requestClass === undefined ? undefined : this.waiting.get(requestClass);
     if (requestClass === undefined || waiting === undefined) return false;
     const reserved = { request: requestClass.request, from: this.reservedFrom(waiting) };
-    return precedes(reserved, request, this.context.clock.now());
+    return precedes(reserved, request, this.context.clock.now(), this.order);
   }
 
   /** Returns the end of the backfill window in milliseconds since the epoch. */

@@ -1,10 +1,11 @@
 /**
- * Keeps `min-ready` nodes of one label ready. The launchers that serve the label elect one of them to request missing
- * nodes, so that each missing node is requested once.
+ * Keeps `min-ready` nodes of one label ready, or as many as `ready` asks for. The launchers that serve the label elect
+ * one of them to request missing nodes, so that each missing node is requested once.
  */
 
 import { election, type Election, type LockRecipe } from '@nodepool/zookeeper';
-import { ELECTIONS_ROOT, REQUESTS_ROOT } from '@nodepool/store';
+import { ELECTIONS_ROOT, encodedName, REQUESTS_ROOT } from '@nodepool/store';
+import type { ReadyTarget } from '@nodepool/config';
 import { backOffMs, MIN_READY_REQUESTOR, type Reconciled } from '@nodepool/core';
 import { type LauncherContext, unixSeconds } from '../context.js';
 
@@ -17,12 +18,16 @@ const BACK_OFF = { firstMs: 5000, longestMs: 60_000 } as const;
 export interface LabelSituation {
   /** Reconciles the label. */
   requeue(): void;
+  /** Returns the number of nodes to keep ready. */
+  target(): ReadyTarget;
   /** Returns the number of nodes that exist or have been requested. */
   supply(): number;
   /** Returns a new `event_id`; its prefix marks the request as this launcher's. */
   newEventId(): string;
   /** Withdraws up to `count` of this launcher's requests that no pool has accepted yet. */
   withdraw(count: number): void;
+  /** Called when this launcher is elected, with a signal that aborts when it no longer is. */
+  elected(term: AbortSignal): void;
 }
 
 export class MinReadyLabel {
@@ -39,7 +44,6 @@ export class MinReadyLabel {
   constructor(
     private readonly context: LauncherContext,
     private readonly label: string,
-    private minReady: number,
     private readonly situation: LabelSituation,
     locks: LockRecipe,
   ) {
@@ -52,12 +56,6 @@ export class MinReadyLabel {
         log.warn('The election of the launcher that keeps nodes ready failed; retrying', { label, error }),
     });
     this.election.run((term) => this.elected(term));
-  }
-
-  /** Applies a changed `min-ready`. */
-  setMinReady(minReady: number): void {
-    this.minReady = minReady;
-    this.retry();
   }
 
   /** Starts or continues the back-off; to be called when any launcher's min-ready request for the label has failed. */
@@ -91,11 +89,12 @@ export class MinReadyLabel {
   async reconcile(): Promise<Reconciled> {
     const { store } = this.context;
     if (this.term === undefined || !store.complete || !store.components.complete) return 'done';
-    const missing = this.minReady - this.situation.supply();
+    const target = this.situation.target();
+    const missing = target.count - this.situation.supply();
     if (missing < 0) this.situation.withdraw(-missing);
     if (missing <= 0) return 'done';
     const obstacle = this.obstacle();
-    this.explain(missing, obstacle);
+    this.explain(missing, target, obstacle);
     if (obstacle === undefined) await this.order(missing, this.term);
     return this.isBackingOff ? { requeueAfterMs: this.backOffUntil - this.context.clock.monotonic() } : 'done';
   }
@@ -108,6 +107,7 @@ export class MinReadyLabel {
     term.addEventListener('abort', () => this.lost(term), { once: true });
     this.backOffUntil = -Infinity;
     this.context.log.debug('This launcher keeps nodes of the label ready', { label: this.label });
+    this.situation.elected(term);
     this.situation.requeue();
   }
 
@@ -128,9 +128,10 @@ export class MinReadyLabel {
     return 'no registered pool with the label has capacity';
   }
 
-  private explain(missing: number, obstacle: string | undefined): void {
+  private explain(missing: number, target: ReadyTarget, obstacle: string | undefined): void {
     const what = obstacle === undefined ? 'requests min-ready nodes' : 'lacks min-ready nodes';
-    const reason = obstacle ?? `${missing} of ${this.minReady} are missing`;
+    const why = target.reason === 'min-ready' ? '' : `: ${target.reason}`;
+    const reason = obstacle ?? `${missing} of ${target.count} are missing${why}`;
     this.context.decisions.record('label', this.label, 'min-ready', what, reason);
   }
 
@@ -171,11 +172,6 @@ export class MinReadyLabel {
   }
 }
 
-/**
- * Returns the path of the label's election; escapes characters that znode names must not have or that have a meaning in
- * paths.
- */
 function electionPath(label: string): string {
-  const name = /^\.+$/.test(label) ? label.replaceAll('.', '%2E') : encodeURIComponent(label);
-  return `${ELECTIONS_ROOT}/min-ready/${name}`;
+  return `${ELECTIONS_ROOT}/min-ready/${encodedName(label)}`;
 }

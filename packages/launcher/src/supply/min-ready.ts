@@ -1,6 +1,6 @@
 /**
- * Keeps `min-ready` nodes of each label ready, by submitting ephemeral requests of the lowest priority. A node that a
- * request takes is replaced at once.
+ * Keeps the nodes of each label ready that `ReadyTargets` asks for, `min-ready` in most cases, by submitting ephemeral
+ * requests of the lowest priority. A node that a request takes is replaced at once.
  */
 
 import { MIN_READY_REQUESTOR, WorkQueue, type Reconciled } from '@nodepool/core';
@@ -11,6 +11,8 @@ import type { LauncherContext } from '../context.js';
 import type { Controller } from '../controller.js';
 import { MinReadyLabel } from './min-ready-label.js';
 import { MinReadySupply, type AbandonedNodes } from './min-ready-supply.js';
+import type { DemandForecasts } from './forecast/demand-forecasts.js';
+import type { ReadyTargets } from './ready-targets.js';
 
 /** Length of the prefix of this process's event ids, in hexadecimal digits; long enough to be unique. */
 const MARK_LENGTH = 16;
@@ -32,6 +34,8 @@ export class MinReady implements Controller {
   constructor(
     private readonly context: LauncherContext,
     abandoned: AbandonedNodes,
+    private readonly targets: Pick<ReadyTargets, 'of' | 'onChange'>,
+    private readonly forecasts: Pick<DemandForecasts, 'elected' | 'stop'>,
   ) {
     const { store, random, clock, hostname, log } = context;
     this.queue = new WorkQueue({
@@ -66,6 +70,7 @@ export class MinReady implements Controller {
       store.onComplete((complete) => {
         if (complete) this.reevaluate();
       }),
+      targets.onChange((label) => this.requeue(label)),
     ];
   }
 
@@ -79,10 +84,10 @@ export class MinReady implements Controller {
       this.withdraw(label, Infinity);
       this.end(keeper);
     }
-    for (const [label, minReady] of wanted) {
+    for (const label of wanted) {
       const keeper = this.labels.get(label);
-      if (keeper === undefined) this.labels.set(label, this.keeper(label, minReady));
-      else keeper.setMinReady(minReady);
+      if (keeper === undefined) this.labels.set(label, this.keeper(label));
+      else keeper.retry();
     }
     this.labelsOfImages = labelsOfImages(config);
     this.supply.apply(config);
@@ -92,21 +97,25 @@ export class MinReady implements Controller {
   async stop(): Promise<void> {
     for (const unsubscribe of this.unsubscribe) unsubscribe();
     this.supply.close();
-    for (const keeper of this.labels.values()) this.end(keeper);
-    this.labels.clear();
     this.queue.close();
     this.removals.close();
+    // Only the elected launcher writes the demand.
+    await this.forecasts.stop();
+    for (const keeper of this.labels.values()) this.end(keeper);
+    this.labels.clear();
     await Promise.all(this.ending);
   }
 
-  private keeper(label: string, minReady: number): MinReadyLabel {
+  private keeper(label: string): MinReadyLabel {
     const situation = {
       requeue: () => this.requeue(label),
+      target: () => this.targets.of(label),
       supply: () => this.supply.of(label),
       newEventId: () => this.mark + this.context.random.uuidHex().slice(MARK_LENGTH),
       withdraw: (count: number) => this.withdraw(label, count),
+      elected: (term: AbortSignal) => this.forecasts.elected(label, term),
     };
-    return new MinReadyLabel(this.context, label, minReady, situation, this.locks);
+    return new MinReadyLabel(this.context, label, situation, this.locks);
   }
 
   private end(keeper: MinReadyLabel): void {
@@ -168,14 +177,14 @@ export class MinReady implements Controller {
   }
 }
 
-/** Returns `min-ready` by label, of the labels with a positive `min-ready` that a pool of this configuration has. */
-function wantedLabels(config: NodepoolConfig): ReadonlyMap<string, number> {
-  const wanted = new Map<string, number>();
+/** Returns the labels with a positive `min-ready`, or with `ready`, that a pool of this configuration has. */
+function wantedLabels(config: NodepoolConfig): ReadonlySet<string> {
+  const wanted = new Set<string>();
   for (const { pools } of config.providers.values()) {
     for (const { labels } of pools.values()) {
-      for (const label of labels.keys()) {
-        const minReady = config.labels.get(label)?.minReady ?? 0;
-        if (minReady > 0) wanted.set(label, minReady);
+      for (const name of labels.keys()) {
+        const { minReady = 0, ready } = config.labels.get(name) ?? {};
+        if (minReady > 0 || (ready !== undefined && minReady === 0)) wanted.add(name);
       }
     }
   }

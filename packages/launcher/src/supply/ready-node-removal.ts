@@ -1,10 +1,10 @@
 /**
- * Deletes free ready nodes that are too old (`max-age`, `max-ready-age`), or that their label has beyond its
- * `min-ready` for longer than its `max-idle-time`: their requests were withdrawn, or their requestors died before they
- * locked the nodes. No node is deleted within the `min-retention-time` of its label.
+ * Deletes free ready nodes that are too old (`max-age`, `max-ready-age`), or that their label has not needed for its
+ * `max-idle-time`: it keeps fewer nodes ready than before, their requests were withdrawn, or their requestors died
+ * before they locked the nodes. No node is deleted within the `min-retention-time` of its label.
  *
- * A label keeps `min-ready` nodes: `MinReady` requests the replacement of a node before the node is too old, and the
- * old node is deleted once the replacement is ready. All launchers choose the nodes in the same order.
+ * `MinReady` requests the replacement of a node before the node is too old, and the old node is deleted once the
+ * replacement is ready. All launchers choose the nodes in the same order.
  */
 
 import { WorkQueue, type Reconciled } from '@nodepool/core';
@@ -13,6 +13,7 @@ import type { NodepoolConfig } from '@nodepool/config';
 import type { LauncherContext } from '../context.js';
 import type { Controller } from '../controller.js';
 import { agesOf, type NodeAges } from './node-ages.js';
+import type { ReadyTargets } from './ready-targets.js';
 
 const NO_LABELS: readonly string[] = [];
 /** Delay of the next check (ms) while another program has the lock of a node. */
@@ -37,6 +38,8 @@ interface Removal {
   readonly reason: string;
   /** True if it is deleted although its label then lacks a node. */
   readonly isForced: boolean;
+  /** Number of nodes that the label retains in any case, unless the removal is forced. */
+  readonly retained: (label: string) => number;
 }
 
 /** The providers of a launcher. */
@@ -61,6 +64,7 @@ export class ReadyNodeRemoval implements Controller {
   constructor(
     private readonly context: LauncherContext,
     private readonly providers: OwnProviders,
+    private readonly targets: Pick<ReadyTargets, 'of' | 'heldOf' | 'onChange'>,
   ) {
     const { store } = context;
     this.queue = new WorkQueue({
@@ -73,6 +77,9 @@ export class ReadyNodeRemoval implements Controller {
       store.nodes.onChange(this.nodeChanged),
       store.onComplete((complete) => {
         if (complete) this.addAll();
+      }),
+      targets.onChange((label) => {
+        if (this.free.has(label)) this.queue.add(label);
       }),
     ];
     // How long these nodes were allocated before is unknown.
@@ -115,12 +122,12 @@ export class ReadyNodeRemoval implements Controller {
   private async reconcile(label: string): Promise<Reconciled> {
     const { store, clock } = this.context;
     if (!store.complete) return 'done';
-    let surplus = this.surplusOf(label);
+    let preceding = 0;
     let nextMs = Infinity;
     for (const candidate of this.candidates(label)) {
-      const removal = this.removalOf(label, candidate, surplus);
+      const removal = this.removalOf(label, candidate, preceding);
       // Nodes that this launcher must not delete count, too, so that all launchers choose the same ones.
-      surplus -= 1;
+      preceding += 1;
       if (!this.isOwn(candidate.entry)) continue;
       const leftMs = removal.at - clock.now();
       if (leftMs <= 0 && (await this.delete(label, candidate, removal))) continue;
@@ -139,40 +146,44 @@ export class ReadyNodeRemoval implements Controller {
     return free.sort(byEnd);
   }
 
-  /**
-   * Returns when the node is deleted, given the nodes of its label beyond `min-ready` that no earlier candidate is:
-   * at `Infinity` if it is needed.
-   */
-  private removalOf(label: string, { entry, freeSince, ages }: Candidate, surplus: number): Removal {
+  /** Returns when the node is deleted, given the number of candidates before it: at `Infinity` if it is needed. */
+  private removalOf(label: string, { entry, freeSince, ages }: Candidate, preceding: number): Removal {
     const { expiresAt, keptUntil, limit } = ages;
     const tooOld = `it is older than the ${limit} of its label`;
     const isLaunched = this.providers.launches(entry.node.provider ?? '');
+    const forced = { isForced: true, retained: this.needed };
     // The node of an existing machine has no replacement.
-    if (!isLaunched) return { at: expiresAt, reason: tooOld, isForced: true };
-    if (surplus > 0) {
+    if (!isLaunched) return { at: expiresAt, reason: tooOld, ...forced };
+    if (this.surplusOf(label, this.held) > preceding) {
       const idleUntil = Math.max(freeSince + (this.labels.get(label)?.maxIdleMs ?? Infinity), keptUntil);
-      if (expiresAt <= idleUntil) return { at: expiresAt, reason: tooOld, isForced: false };
-      const reason = 'no request needs it, and its label has min-ready nodes without it (max-idle-time)';
-      return { at: idleUntil, reason, isForced: false };
+      if (expiresAt <= idleUntil) return { at: expiresAt, reason: tooOld, isForced: false, retained: this.needed };
+      const reason = 'no request needs it, and its label has enough ready nodes without it (max-idle-time)';
+      return { at: idleUntil, reason, isForced: false, retained: this.held };
     }
-    if (surplus < 0) return { at: Infinity, reason: tooOld, isForced: true };
-    return { at: expiresAt + REPLACEMENT_GRACE_MS, reason: `${tooOld}, and has no replacement`, isForced: true };
+    const surplus = this.surplusOf(label, this.needed) - preceding;
+    // Its label needed it until a short time ago, and may need it again.
+    if (surplus > 0) return { at: expiresAt, reason: tooOld, isForced: false, retained: this.needed };
+    if (surplus < 0) return { at: Infinity, reason: tooOld, ...forced };
+    return { at: expiresAt + REPLACEMENT_GRACE_MS, reason: `${tooOld}, and has no replacement`, ...forced };
   }
+
+  private readonly needed = (label: string): number => this.targets.of(label).count;
+  private readonly held = (label: string): number => this.targets.heldOf(label);
 
   private isOwn({ node }: NodeEntry): boolean {
     return node.provider !== null && this.providers.serves(node.provider);
   }
 
-  /** Returns the number of free nodes of the label beyond its `min-ready`. */
-  private surplusOf(label: string): number {
-    return (this.free.get(label)?.size ?? 0) - Math.max(this.labels.get(label)?.minReady ?? 0, 0);
+  /** Returns the number of free nodes of the label beyond those that it retains. */
+  private surplusOf(label: string, retained: (label: string) => number): number {
+    return (this.free.get(label)?.size ?? 0) - retained(label);
   }
 
   /** Marks the node for deletion. Resolves with false if it is locked, or if another label of the node needs it. */
-  private async delete(label: string, { entry }: Candidate, { reason, isForced }: Removal): Promise<boolean> {
+  private async delete(label: string, { entry }: Candidate, { reason, isForced, retained }: Removal): Promise<boolean> {
     const { store, log, decisions } = this.context;
     const { provider, state_time: stateTime, type } = entry.node;
-    if (entry.locked || (!isForced && !type.every((each) => this.surplusOf(each) > 0))) return false;
+    if (entry.locked || (!isForced && !type.every((each) => this.surplusOf(each, retained) > 0))) return false;
     const handle = await store.nodes.tryLock(entry.id, { from: entry, change: { state: 'deleting' } });
     if (handle === undefined) return false;
     decisions.record('node', entry.id, 'clean-up', 'to be deleted', reason);

@@ -144,7 +144,7 @@ describe('the explanation of a label', () => {
     await world.submit(['small']);
     await world.clock.advance(1000);
     const explanation = explainLabel(sources, 'small')!;
-    expect(explanation.facts).toEqual({ nodes: { ready: 2 }, requests: 1 });
+    expect(explanation.facts).toMatchObject({ nodes: { ready: 2 }, requests: 1, ready_target: 0 });
     expect(explanation.pools[0]?.says).toContain('uses 2 instances');
     expect(explanation.pools[0]?.says).toContain('of 2 instances');
     expect(explainLabel(sources, 'nonsense')).toBeUndefined();

@@ -5,7 +5,7 @@ import { KeyScanError, type JsonObject } from '@nodepool/core';
 import { nodeDataWith } from '@nodepool/core/testing';
 import type { StatusModel } from '@nodepool/status/web';
 import { StatusSite } from '../support/status-site.js';
-import { pool, provider, World, type RunningLauncher } from '../support/world.js';
+import { pool, provider, tenants, World, type RunningLauncher } from '../support/world.js';
 
 let world: World;
 let site: StatusSite | undefined;
@@ -76,7 +76,7 @@ describe('the status of a launcher at its limit', () => {
     expect(overview.reasons).toMatchObject([{ phase: 'limit', pool: 'demo/main', count: 3, labels: ['small'] }]);
     expect(overview.labels).toMatchObject([
       { name: 'large', waiting: 0 },
-      { name: 'small', waiting: 3, inUse: 1, total: 1, minReady: 3, toNode: { count: 1 }, pools: ['demo/main'] },
+      { name: 'small', waiting: 3, inUse: 1, total: 1, readyTarget: 0, toNode: { count: 1 }, pools: ['demo/main'] },
     ]);
     expect(overview.providers).toMatchObject([{ name: 'demo', state: 'serving', pools: [{ waiting: 3 }] }]);
     expect(overview.nodes).toMatchObject({ total: 1, groups: { 'in use': 1 } });
@@ -211,4 +211,22 @@ it('shows ready nodes whose pool was renamed, and not those that requests can ge
     'Provider demo has 1 ready node that no pool hands out',
     `pool former, label small: ${ids[1]!}`,
   ]);
+});
+
+it('the capacity tells what the limits of pools, providers and tenants leave, and what labels need', async () => {
+  const main = pool('main', ['small'], { 'max-servers': 5, 'max-cores': 9 });
+  const limits = tenants({ red: { instances: 3, ram: 4096 } });
+  site = await StatusSite.start(world, [provider('demo', [main])], { config: limits });
+  await world.served(['small'], { tenant: 'red' });
+  const { launcher: _launcher, time: _time, ...facts } = await get<Record<string, unknown>>('capacity');
+  expect(facts).toEqual({
+    pools: [
+      {
+        ...{ provider: 'demo', pool: 'main', ignoresProviderQuota: false, free: { instances: 4, cores: 8 } },
+        needs: { small: { instances: 1, cores: 1, ram: 1024 } },
+      },
+    ],
+    providers: [{ provider: 'demo', free: {} }],
+    tenants: [{ tenant: 'red', free: { instances: 2, ram: 3072 } }],
+  });
 });

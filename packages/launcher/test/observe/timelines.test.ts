@@ -140,7 +140,9 @@ describe('the phases of a node', () => {
     expectExact(life);
     expect(phases(life)).toEqual(['accepted', 'creating', 'handover', 'ready', 'in-use', 'deleting']);
     expect(life.durations(0).get('in-use')).toBe(60_000);
-    expect(life.facts).toEqual({ id: '0000000000', labels: ['small'], provider: 'demo', pool: 'main', request: id });
+    const resources = { instances: 1, cores: 1, ram: 1024 };
+    const place = { labels: ['small'], provider: 'demo', pool: 'main' };
+    expect(life.facts).toEqual({ id: '0000000000', ...place, request: id, resources });
   });
 });
 

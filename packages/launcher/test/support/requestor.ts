@@ -1,6 +1,6 @@
 /** Requests nodes with the requestor library; requests are persistent, as those of Zuul are. */
 
-import type { Clock, JsonObject } from '@nodepool/core';
+import type { Clock, JsonObject, JsonValue } from '@nodepool/core';
 import { seededRandom } from '@nodepool/core/testing';
 import { openRequestor, type Lease, type Requestor as Library } from '@nodepool/requestor';
 import type { ZooKeeper } from '@nodepool/zookeeper';
@@ -12,6 +12,7 @@ export interface RequestOptions {
   readonly provider?: string;
   readonly requestor?: string;
   readonly tenant?: string;
+  readonly data?: JsonValue;
 }
 
 /** The nodes of a fulfilled request, in use. */
@@ -29,8 +30,7 @@ export class Requestor {
   ) {}
 
   async submit(labels: readonly string[], options: RequestOptions = {}): Promise<string> {
-    const { requestor = 'zuul', tenant = 'tenant', ...rest } = options;
-    const data = { build_set_uuid: 'b' };
+    const { requestor = 'zuul', tenant = 'tenant', data = { build_set_uuid: 'b' }, ...rest } = options;
     const { id } = await this.named(requestor).request({
       labels,
       tenant,

@@ -56,6 +56,7 @@ export class StatusSite {
         ...{ hostname, version: '0.0.0', recorder, config: () => config, problems: () => [] },
         refusedSince: () => undefined,
         failures: new RecentFailures(clock),
+        capacity: () => running.launcher.capacity(),
         eventLoopDelay: () => ({ p99: 0.002 }),
       },
     });
@@ -95,7 +96,8 @@ export class StatusSite {
     return (await this.fetch(`/explain/${subject}`, 'text/plain')).text();
   }
 
-  private fetch(path: string, accept: string): Promise<Response> {
-    return fetch(`http://127.0.0.1:${this.port}${path}`, { headers: { Connection: 'close', Accept: accept } });
+  fetch(path: string, accept: string, more: Readonly<Record<string, string>> = {}): Promise<Response> {
+    const headers = { Connection: 'close', Accept: accept, ...more };
+    return fetch(`http://127.0.0.1:${this.port}${path}`, { headers });
   }
 }

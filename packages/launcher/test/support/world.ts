@@ -59,6 +59,8 @@ export class World {
   observation: Pick<LauncherOptions, 'metrics' | 'decisions'> = {};
   /** Makes the recorders of launchers that are started from now on; without it, they have timelines only. */
   recorder: ((store: Store) => Recorder) | undefined;
+  /** Replaces parts of launchers that are started from now on, e.g. to record spans. */
+  traced: ((store: Store) => Partial<LauncherOptions>) | undefined;
   /** Timelines of the launchers, by host. */
   readonly timelines = new Map<string, Timelines>();
   private readonly launchers: RunningLauncher[] = [];
@@ -134,6 +136,7 @@ export class World {
       version: '0.0.0',
       timelines,
       ...this.observation,
+      ...this.traced?.(store),
     });
     store.start();
     await launcher.start(this.config(providers, more));
@@ -162,7 +165,9 @@ export class World {
     const timelines = this.timelines.get(hostname);
     if (timelines === undefined) throw new Error(`no launcher on ${hostname}`);
     const queuePosition = launcher.queuePosition.bind(launcher);
-    return { store, clock: this.clock, decisions, activity: () => launcher.activity(), timelines, queuePosition };
+    const readyTarget = launcher.readyTarget.bind(launcher);
+    const activity = launcher.activity.bind(launcher);
+    return { store, clock: this.clock, decisions, activity, timelines, queuePosition, readyTarget };
   }
 
   /** Advances the clock until the condition holds. */

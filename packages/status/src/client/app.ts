@@ -7,6 +7,7 @@ import { show, type Child } from './dom.js';
 import { syncFilters, watchFilters } from './filters.js';
 import { missingPage, refusedPage } from './missing.js';
 import type { LauncherStatus, StatusMessage } from './model.js';
+import { githubPage } from './page-github.js';
 import { imagePage, imagesPage } from './page-images.js';
 import { labelPage, labelsPage } from './page-labels.js';
 import { nodePage } from './page-node.js';
@@ -36,6 +37,7 @@ const PAGES: Readonly<Record<string, Page>> = {
   labels: { list: labelsPage, single: labelPage },
   providers: { list: providersPage, single: providerPage },
   images: { list: imagesPage, single: imagePage },
+  github: { list: githubPage },
   programs: { list: programsPage },
 };
 

@@ -1,7 +1,7 @@
 /** Names that link to their pages. Every page has a URL fragment, so that the page works below any path prefix. */
 
 import { h, type Child } from './dom.js';
-import type { Ref } from './model.js';
+import type { JobLink, Ref } from './model.js';
 
 /** Returns the fragment of a page; empty parameters are omitted. */
 export function pageHref(
@@ -35,6 +35,12 @@ export function hrefOf({ kind, id }: Ref): string {
     case 'program':
       return pageHref(['programs'], { host: id });
   }
+}
+
+/** Returns a job of GitHub Actions as a link to its run, if its address is known. */
+export function jobName({ name: job, repository, url }: JobLink): Child[] {
+  const text = [name(job), h('span', { class: 'quiet' }, ' of ', name(repository))];
+  return url === null ? text : [h('a', { href: url, rel: 'noreferrer' }, text[0]), text[1]];
 }
 
 /** Names longer than this can be cut off, so that they have a tooltip. */

@@ -15,6 +15,8 @@ export interface LauncherStatus {
   readonly nodes: number;
   readonly waiting: number;
   readonly problems: number;
+  /** Number of scale sets of GitHub Actions that bridges serve. */
+  readonly scaleSets: number;
 }
 
 /** The kinds of problems. Metrics, alerts and runbooks name them. */
@@ -139,7 +141,9 @@ export interface LabelStatus {
   readonly total: number;
   readonly waiting: number;
   readonly oldest: number | null;
-  readonly minReady: number;
+  /** Number of ready nodes that the label should have, and its reason; null if the label is not configured. */
+  readonly readyTarget: number;
+  readonly readyReason: string | null;
   /** Seconds from the creation of a node at which it is replaced, and before which it is kept; null: no limit. */
   readonly maxAge: number | null;
   readonly minRetention: number | null;

@@ -4,6 +4,7 @@
  * page must show them as plain text only.
  */
 
+import type { JobLink } from './model-github.js';
 import type { HistoryStatus, LabelHistory, ProviderHistory } from './model-history.js';
 import type { ImageStatus } from './model-images.js';
 import type {
@@ -25,6 +26,7 @@ import type {
 } from './model-parts.js';
 import type { ProviderStatus } from './model-providers.js';
 
+export type * from './model-github.js';
 export type * from './model-history.js';
 export type * from './model-images.js';
 export type * from './model-parts.js';
@@ -47,6 +49,28 @@ export interface OverviewDocument {
   readonly providers: readonly ProviderStatus[];
   readonly labels: readonly LabelStatus[];
   readonly failures: readonly FailureStatus[];
+  /** Null if no price is configured. */
+  readonly costs: CostStatus | null;
+}
+
+/** The greatest costs, by label and provider, and by tenant and project. */
+export interface CostStatus {
+  readonly labels: readonly CostRow[];
+  readonly owners: readonly CostRow[];
+}
+
+export interface CostRow {
+  /** Label or tenant. */
+  readonly name: string;
+  /** Provider or project. */
+  readonly of: string;
+  readonly currency: string;
+  /** Present cost per hour of nodes in use, of idle ones, and of launches and deletions. */
+  readonly inUse: number;
+  readonly idle: number;
+  readonly overhead: number;
+  /** Cost of the last day. */
+  readonly day: number;
 }
 
 export interface LabelsDocument {
@@ -89,6 +113,8 @@ export interface RequestDocument {
   readonly request: RequestRow | null;
   readonly summary: string;
   readonly facts: Readonly<Record<string, unknown>>;
+  /** The job of GitHub Actions that the request is for. */
+  readonly job: JobLink | null;
   /** The reason in the pool that will probably serve a waiting request first. */
   readonly reason: WaitReason | null;
   /** The reasons in all pools that can serve it, most likely pool first. */
@@ -130,6 +156,8 @@ export interface NodeDocument {
   readonly node: NodeRow | null;
   readonly summary: string;
   readonly facts: Readonly<Record<string, unknown>>;
+  /** The job of GitHub Actions that the node is for. */
+  readonly job: JobLink | null;
   readonly timeline: readonly TimelineSegment[];
   readonly decisions: readonly DecisionStatus[];
 }

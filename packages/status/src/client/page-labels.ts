@@ -88,12 +88,14 @@ function columns(present: Present): Column<LabelStatus>[] {
       numeric: true,
       cell: (label) => [
         ...nodes(label.name, 'ready', label.ready),
-        label.minReady === 0
+        label.readyTarget === 0
           ? undefined
           : h(
               'span',
-              { class: label.ready < label.minReady ? 'below bad-text' : 'quiet below' },
-              `min-ready ${numberText(label.minReady)}`,
+              { class: label.ready < label.readyTarget ? 'below bad-text' : 'quiet below' },
+              label.readyReason === 'min-ready'
+                ? `min-ready ${numberText(label.readyTarget)}`
+                : `of ${numberText(label.readyTarget)}`,
             ),
       ],
     },
@@ -140,7 +142,7 @@ export const labelPage: View<LabelDocument> = {
               'Ready',
               [
                 h('a', { href: pageHref(['nodes'], { label: label.name, state: 'ready' }) }, numberText(label.ready)),
-                ` (min-ready ${numberText(label.minReady)})`,
+                label.readyReason === null ? '' : ` of ${numberText(label.readyTarget)} (${label.readyReason})`,
               ],
             ],
             ['Replaced at the age of', label.maxAge === null ? undefined : [durationText(label.maxAge)]],

@@ -1,8 +1,8 @@
 /** The page of a node: its state, its timeline, and the decisions about it. */
 
 import { h } from './dom.js';
-import { labelChip, link, name } from './links.js';
-import type { NodeDocument, NodeRow } from './model.js';
+import { jobName, labelChip, link, name } from './links.js';
+import type { JobLink, NodeDocument, NodeRow } from './model.js';
 import type { View } from './page.js';
 import { decisionTable } from './rows.js';
 import { timeline } from './timeline.js';
@@ -11,11 +11,12 @@ import { age, facts, moment, section, type Present } from './widgets.js';
 
 export const nodePage: View<NodeDocument> = {
   title: ({ id }) => `Node ${id ?? ''}`,
-  draw: ({ document: { node, summary, facts: known, timeline: segments, decisions }, present, route: { id = '' } }) => {
+  draw: ({ document, present, route: { id = '' } }) => {
+    const { node, summary, facts: known, job, timeline: segments, decisions } = document;
     return [
       h('h1', { tabindex: -1 }, 'Node ', name(id), ' ', node === null ? undefined : nodeBadge(node.state)),
       h('p', { class: `callout ${isBad(node) ? 'bad' : 'idle'}`, 'data-key': 'callout' }, summary),
-      node === null ? rememberedFacts(known) : nodeFacts(node, present),
+      node === null ? rememberedFacts(known) : nodeFacts(node, job, present),
       section('Timeline', undefined, ...timeline([{ key: 'node', title: 'node', segments }], present)),
       decisions.length === 0 ? undefined : section('Decisions', 'of this launcher', decisionTable(decisions)),
     ];
@@ -39,7 +40,7 @@ function rememberedFacts({ provider, pool, type, allocated_to: request }: NodeDo
   );
 }
 
-function nodeFacts(node: NodeRow, present: Present): HTMLElement {
+function nodeFacts(node: NodeRow, job: JobLink | null, present: Present): HTMLElement {
   const text = (value: string | null): [HTMLElement] | undefined => (value === null ? undefined : [name(value)]);
   const { provider, pool } = node;
   return facts(
@@ -56,6 +57,7 @@ function nodeFacts(node: NodeRow, present: Present): HTMLElement {
     ['Created', node.created === null ? undefined : [moment(node.created), ', ', age(node.created, present), ' ago']],
     ['Request', node.request === null ? undefined : [link('request', node.request)]],
     ['Requestor', text(node.requestor)],
+    ['Job', job === null ? undefined : jobName(job)],
     ['Tenant', text(node.tenant)],
     ['Server', text(node.externalId)],
     ['Host name', text(node.hostname)],

@@ -6,6 +6,7 @@ import type { OverviewDocument, ReasonGroup, RequestCounts } from './model.js';
 import type { Drawing, View } from './page.js';
 import { labelTable } from './page-labels.js';
 import { failureList } from './failures.js';
+import { costSections } from './costs.js';
 import { overviewCharts } from './history.js';
 import { problemList } from './problems.js';
 import { providerTable } from './page-providers.js';
@@ -28,6 +29,7 @@ export const overviewPage: View<OverviewDocument> = {
       overviewCharts(document.history, document, present.now()),
       section('Providers', undefined, providerTable(document.providers, present)),
       labels(document, present),
+      ...costSections(document.costs),
       section('Recent failures', 'from the log of this launcher', failureList(document.failures, present)),
     ];
   },

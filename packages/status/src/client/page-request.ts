@@ -1,8 +1,8 @@
 /** The page of a request: what it waits for, its timeline and those of its nodes, and the decisions about it. */
 
 import { h, type Child } from './dom.js';
-import { labelChip, link, name } from './links.js';
-import type { AttemptStatus, RequestDocument, RequestRow, WaitReason } from './model.js';
+import { jobName, labelChip, link, name, pageHref } from './links.js';
+import type { AttemptStatus, JobLink, RequestDocument, RequestRow, WaitReason } from './model.js';
 import type { View } from './page.js';
 import { decisionTable, nodeColumns, poolAnswersTable } from './rows.js';
 import { table } from './table.js';
@@ -14,12 +14,23 @@ import { age, badge, facts, moment, section, type Present } from './widgets.js';
 export const requestPage: View<RequestDocument> = {
   title: ({ id }) => `Request ${id ?? ''}`,
   draw: ({ document, present, route: { id = '' } }) => {
-    const { request, summary, reason, reasons, timeline: phases, attempts, nodes, poolAnswers, decisions } = document;
+    const {
+      request,
+      summary,
+      reason,
+      reasons,
+      job,
+      timeline: phases,
+      attempts,
+      nodes,
+      poolAnswers,
+      decisions,
+    } = document;
     const rows = nodes.flatMap(({ node }) => (node === null ? [] : [node]));
     return [
       h('h1', { tabindex: -1 }, 'Request ', name(id), ' ', request === null ? undefined : requestBadge(request.state)),
       callout(request, reason, summary, present),
-      request === null ? undefined : requestFacts(request, present),
+      request === null ? undefined : requestFacts(request, job, present),
       section(
         'Timeline',
         request?.ended === undefined || request.ended === null || request.state === 'requested'
@@ -142,11 +153,15 @@ function holders({ heldBy, heldByMore }: WaitReason): Child[] {
   return heldByMore > 0 ? [...shown, ` and ${numberText(heldByMore)} more`] : shown;
 }
 
-function requestFacts(request: RequestRow, present: Present): HTMLElement {
+function requestFacts(request: RequestRow, job: JobLink | null, present: Present): HTMLElement {
   const { labels, created, ended, requestor, tenant, priority, pool } = request;
   return facts(
     ['Labels', labels.map(({ label, count }) => labelChip(label, count))],
     ['Requestor', requestor === '' ? undefined : [name(requestor)]],
+    [
+      'Job',
+      job === null ? undefined : [...jobName(job), ' (', h('a', { href: pageHref(['github']) }, 'all jobs'), ')'],
+    ],
     ['Tenant', tenant === null ? undefined : [name(tenant)]],
     ['Priority', [numberText(priority), h('span', { class: 'quiet' }, ' (lower is first)')]],
     ['Created', [moment(created), h('span', { class: 'quiet' }, ', ', age(created, present), ' ago')]],

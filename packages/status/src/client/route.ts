@@ -31,6 +31,7 @@ const DOCUMENTS: Readonly<Record<string, Documents>> = {
   labels: { list: 'labels', single: 'label' },
   providers: { list: 'providers', single: 'provider' },
   images: { list: 'images', single: 'image' },
+  github: { list: 'github', single: 'github' },
   programs: { list: 'components', single: 'components' },
 };
 

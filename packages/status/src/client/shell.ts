@@ -18,6 +18,8 @@ interface Entry {
   readonly page: string;
   readonly title: string;
   readonly count?: (launcher: LauncherStatus) => number;
+  /** Default: the page is always shown. */
+  readonly isShown?: (launcher: LauncherStatus | undefined) => boolean;
 }
 
 const ENTRIES: readonly Entry[] = [
@@ -27,6 +29,7 @@ const ENTRIES: readonly Entry[] = [
   { page: 'labels', title: 'Labels' },
   { page: 'providers', title: 'Providers' },
   { page: 'images', title: 'Images' },
+  { page: 'github', title: 'GitHub Actions', isShown: (launcher) => (launcher?.scaleSets ?? 0) > 0 },
   { page: 'programs', title: 'Launchers and builders' },
 ];
 
@@ -104,30 +107,32 @@ export class Shell {
     if (navigation === null) return;
     show(
       navigation,
-      ENTRIES.map(({ page, title, count }) => {
-        const amount = launcher === undefined ? undefined : count?.(launcher);
-        const problems = page === '' ? (launcher?.problems ?? 0) : 0;
-        return h(
-          'a',
-          {
-            href: page === '' ? '#/' : pageHref([page]),
-            'aria-current': page === this.page ? 'page' : undefined,
-            'data-key': title,
-          },
-          title,
-          amount === undefined || amount === 0
-            ? undefined
-            : h('span', { class: 'count' }, numberText(amount), page === 'requests' ? hidden(' waiting') : undefined),
-          problems === 0
-            ? undefined
-            : h(
-                'span',
-                { class: 'count bad' },
-                numberText(problems),
-                hidden(problems === 1 ? ' problem' : ' problems'),
-              ),
-        );
-      }),
+      ENTRIES.filter(({ page, isShown }) => page === this.page || isShown?.(launcher) !== false).map(
+        ({ page, title, count }) => {
+          const amount = launcher === undefined ? undefined : count?.(launcher);
+          const problems = page === '' ? (launcher?.problems ?? 0) : 0;
+          return h(
+            'a',
+            {
+              href: page === '' ? '#/' : pageHref([page]),
+              'aria-current': page === this.page ? 'page' : undefined,
+              'data-key': title,
+            },
+            title,
+            amount === undefined || amount === 0
+              ? undefined
+              : h('span', { class: 'count' }, numberText(amount), page === 'requests' ? hidden(' waiting') : undefined),
+            problems === 0
+              ? undefined
+              : h(
+                  'span',
+                  { class: 'count bad' },
+                  numberText(problems),
+                  hidden(problems === 1 ? ' problem' : ' problems'),
+                ),
+          );
+        },
+      ),
     );
   }
 

@@ -1,6 +1,8 @@
 /** The documents of the status pages by view, for the stream of the page and for `/status/v1`. */
 
 import type { Observed } from './sources.js';
+import { capacityDocument } from './capacity.js';
+import { githubDocument } from './github.js';
 import { imageDocument, imagesDocument } from './images.js';
 import { labelDocument, labelsDocument } from './labels.js';
 import { NODE_LIST, nodeDocument, nodesDocument } from './nodes.js';
@@ -39,6 +41,8 @@ export const VIEWS: ReadonlyMap<string, View> = new Map([
   ['images', list(imagesDocument)],
   ['image', subject(imageDocument)],
   ['components', list(programsDocument)],
+  ['github', list(githubDocument)],
+  ['capacity', list(capacityDocument)],
 ]);
 
 /** Returns the document with the member `launcher`; undefined if the view or its subject does not exist. */

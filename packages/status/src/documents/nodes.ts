@@ -5,6 +5,7 @@ import { backingSlots, type NodeEntry } from '@nodepool/store';
 import { explainNode, interruptionOf } from '../explain/explain-node.js';
 import type { NodeDocument, NodeRow, NodesDocument } from '../client/model.js';
 import { shortened, type Observed } from './sources.js';
+import { jobLink } from './job-link.js';
 import { select, type ListDefinition } from './lists.js';
 import type { Parameters } from './parameters.js';
 import { decisions, SHORT, textOrNull, timeline } from './texts.js';
@@ -63,6 +64,7 @@ export function nodeDocument(observed: Observed, { id }: Parameters): NodeDocume
     node: entry === undefined ? null : nodeRow(entry, observed.store),
     summary: shortened(explanation.summary, 1000),
     facts: explanation.facts,
+    job: jobLink(observed, entry?.node.user_data ?? null),
     timeline: life === undefined ? [] : timeline(life.closed()),
     decisions: decisions(observed.decisions.of('node', id)),
   };

@@ -5,6 +5,7 @@ import { HISTORY_STEP_MS } from '../history/history.js';
 import type { FailureStatus, HistoryStatus, LauncherStatus, OverviewDocument } from '../client/model.js';
 import { groupsOfStates, NODE_GROUPS } from './node-counts.js';
 import { shortened, type Observed } from './sources.js';
+import { costStatus } from './costs.js';
 import { labelsStatus } from './labels.js';
 import { problemsOf } from './problems/index.js';
 import { providersStatus } from './providers.js';
@@ -23,6 +24,7 @@ export function overviewDocument(observed: Observed): OverviewDocument {
     providers: providersStatus(observed),
     labels: labelsStatus(observed),
     failures: failuresStatus(observed),
+    costs: costStatus(observed),
   };
 }
 
@@ -36,6 +38,7 @@ export function launcherStatus(observed: Observed): LauncherStatus {
     nodes: store.nodes.size,
     waiting: requestCounts(observed).waiting,
     problems: problemsOf(observed).length,
+    scaleSets: observed.scaleSetCount,
   };
 }
 

@@ -5,6 +5,7 @@ import { explainRequest } from '../explain/explain-request.js';
 import type { RequestLife } from '../timeline/request-life.js';
 import { WaitReasons, type WaitReason } from '../explain/wait-reason.js';
 import type { ReasonGroup, RequestCounts, RequestDocument, RequestRow, RequestsDocument } from '../client/model.js';
+import { jobLink } from './job-link.js';
 import { oncePerMoment, shortened, type Observed } from './sources.js';
 import { select, type ListDefinition } from './lists.js';
 import { nodeRow } from './nodes.js';
@@ -137,6 +138,7 @@ export function requestDocument(observed: Observed, { id }: Parameters): Request
     request: known === undefined ? null : requestRow(known, reasonsOf(observed)),
     summary: shortened(explanation.summary, 2000),
     facts: explanation.facts,
+    job: jobLink(observed, entry?.request.requestor_data ?? null),
     reason: waiting[0] === undefined ? null : waitReason(waiting[0]),
     reasons: waiting.map(waitReason),
     timeline: life === undefined ? [] : timeline(life.closed()),
@@ -159,11 +161,11 @@ export function requestDocument(observed: Observed, { id }: Parameters): Request
 }
 
 /** Yields waiting requests in the order of service, then those in progress, then those that ended, newest first. */
-function* knownRequests({ store, status, clock }: Observed): Iterable<Known> {
+function* knownRequests({ store, status, clock, queuePosition }: Observed): Iterable<Known> {
   const { timelines } = status.recorder;
   for (const state of ['requested', 'pending'] as const) {
     const entries = [...store.requests.inState(state)].map(({ request }) => request);
-    for (const request of entries.sort(compareRequests)) yield fromRecord(request, timelines.request(request.id));
+    for (const request of inOrder(entries, queuePosition)) yield fromRecord(request, timelines.request(request.id));
   }
   const oldest = clock.now() - DAY_MS;
   const ended = [...timelines.failedRequests.newestFirst(), ...timelines.endedRequests.newestFirst()];
@@ -171,6 +173,13 @@ function* knownRequests({ store, status, clock }: Observed): Iterable<Known> {
     const known = (life.end ?? 0) < oldest ? undefined : fromLife(life);
     if (known !== undefined) yield known;
   }
+}
+
+/** Sorts the requests by the order of service: by their places under fair shares, else by priority. */
+function inOrder(requests: NodeRequest[], queuePosition: Observed['queuePosition']): NodeRequest[] {
+  const places = new Map(requests.map(({ id }) => [id, queuePosition(id)?.place ?? Infinity]));
+  const placeOf = ({ id }: NodeRequest): number => places.get(id) ?? Infinity;
+  return requests.sort((a, b) => (placeOf(a) === placeOf(b) ? compareRequests(a, b) : placeOf(a) - placeOf(b)));
 }
 
 function fromRecord(request: NodeRequest, life: RequestLife | undefined): Known {
@@ -236,9 +245,10 @@ class Reasons {
   text({ request, life }: Known): string {
     if (request?.state === 'requested') {
       const reason = this.of(request);
-      const ahead = this.observed.queuePosition(request.id)?.ahead ?? 0;
+      const { ahead = 0, order } = this.observed.queuePosition(request.id) ?? {};
+      const place = order === undefined ? '' : `${order}; `;
       const first = ahead === 1 ? '1 request that needs the same comes' : `${ahead} requests that need the same come`;
-      return reason === undefined ? '' : `${ahead === 0 ? '' : `${first} first; `}${reason.text}`;
+      return reason === undefined ? '' : `${place}${ahead === 0 ? '' : `${first} first; `}${reason.text}`;
     }
     if (life?.end === undefined) return life?.segments.at(-1)?.detail ?? '';
     return life.ended?.reason ?? '';

@@ -4,7 +4,9 @@ import { shortened as cutInTheMiddle, type Clock } from '@nodepool/core';
 import type { ConfigProblem, NodepoolConfig } from '@nodepool/config';
 import type { ExplanationSources } from '../explain/explanation.js';
 import type { Store } from '@nodepool/store';
+import type { ScaleSetRecord } from '@nodepool/store/github';
 import type { ProviderActivity } from '../facts/activity.js';
+import type { Capacity } from '../facts/capacity.js';
 import type { Recorder } from '../history/recorder.js';
 import type { RecentFailures } from '../history/recent-failures.js';
 import type { NodeCounts } from './node-counts.js';
@@ -25,10 +27,33 @@ export interface StatusSources {
   /** The history of the last day, with the failures and the changes of providers, and the numbers of nodes. */
   readonly recorder: Pick<
     Recorder,
-    'timelines' | 'history' | 'failures' | 'providerEvents' | 'persisted' | 'zooKeeper' | 'nodes'
+    | 'timelines'
+    | 'history'
+    | 'failures'
+    | 'providerEvents'
+    | 'persisted'
+    | 'zooKeeper'
+    | 'nodes'
+    | 'costs'
+    | 'exportJournal'
   >;
+  /** Returns what limits leave for further nodes. */
+  readonly capacity: () => Capacity;
   /** Returns the lateness of timers since it was last reset, seconds. */
   readonly eventLoopDelay: () => { readonly p99: number };
+}
+
+export interface ScaleSetEntry {
+  readonly record: ScaleSetRecord;
+  /** Number of running bridges that serve the scale set or stand by. */
+  readonly bridges: number;
+}
+
+/** The scale sets of bridges for GitHub Actions. */
+export interface ScaleSets {
+  /** False until all records are read. */
+  readonly complete: boolean;
+  readonly sets: readonly ScaleSetEntry[];
 }
 
 /** The sources at one moment, the same for all sections. */
@@ -38,6 +63,9 @@ export interface Observed extends ExplanationSources {
   readonly isReady: () => boolean;
   readonly counts: NodeCounts;
   readonly status: StatusSources;
+  readonly scaleSets: () => ScaleSets;
+  /** Number of scale sets of bridges. */
+  readonly scaleSetCount: number;
   readonly activity: () => readonly ProviderActivity[];
 }
 

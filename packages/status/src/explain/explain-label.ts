@@ -1,5 +1,6 @@
 /** Explains a label: the pools that serve it, their obstacles, and the numbers of its nodes and requests. */
 
+import type { ReadyTarget } from '@nodepool/config';
 import { describePool, SERVES_REQUESTS } from '@nodepool/store';
 import { type Explanation, type PoolExplanation } from './explanation-text.js';
 import { describeObstacle } from '../facts/describe-obstacle.js';
@@ -22,16 +23,29 @@ export function explainLabel(sources: ExplanationSources, label: string): Explan
   const served = names.length === 0 ? 'No pool serves it' : `Served by ${names.join(', ')}`;
   const requests =
     wanted === 1 ? '1 request that is not fulfilled wants' : `${wanted} requests that are not fulfilled want`;
-  const summary = `${served}; it has ${having}; ${requests} it.`;
+  const target = sources.readyTarget(label);
+  const summary = `${served}; it has ${having}; ${requests} it.${describeTarget(target)}`;
   return {
     kind: 'label',
     id: label,
     summary: latest === undefined ? summary : `${summary} ${sentence(`Last decision here: ${latest}`)}`,
-    facts: { nodes: Object.fromEntries(nodes), requests: wanted },
+    facts: {
+      nodes: Object.fromEntries(nodes),
+      requests: wanted,
+      ready_target: target?.count ?? 0,
+      ready_target_reason: target?.reason ?? null,
+    },
     pools,
     timeline: [],
     decisions: explainDecisions(decided),
   };
+}
+
+/** Returns a sentence with a leading space; empty for a label that keeps no nodes ready. */
+function describeTarget(target: ReadyTarget | undefined): string {
+  if (target === undefined || target.count === 0) return '';
+  const nodes = target.count === 1 ? 'node' : 'nodes';
+  return ` It should have ${target.count} ready ${nodes} (${target.reason}).`;
 }
 
 function poolsOf({ store, activity }: ExplanationSources, label: string): PoolExplanation[] {

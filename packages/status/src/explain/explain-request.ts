@@ -63,8 +63,14 @@ function summaryOf(sources: ExplanationSources, { id, request, locked }: Request
     case 'pending':
       return pendingSummary(sources, id, locked);
     case 'requested':
-      return `Requested. ${waitingReason(sources, request)}`;
+      return `Requested. ${orderOf(sources, id)}${waitingReason(sources, request)}`;
   }
+}
+
+/** Returns the place in the order of fair shares, as a sentence before another one. */
+function orderOf({ queuePosition }: ExplanationSources, id: string): string {
+  const order = queuePosition(id)?.order;
+  return order === undefined ? '' : `In the order of fair shares, ${sentence(order)} `;
 }
 
 /** Returns why a request is not served yet, as sentences about the pools that may serve it, most likely first. */

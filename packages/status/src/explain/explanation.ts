@@ -1,5 +1,6 @@
 /** The sources of explanations, and the parts that those of requests, nodes and labels have in common. */
 
+import type { ReadyTarget } from '@nodepool/config';
 import type { Clock } from '@nodepool/core';
 import type { Decision, DecisionLog } from '../facts/decisions.js';
 import { describeOutage, type PoolComponentData, type Store } from '@nodepool/store';
@@ -16,6 +17,8 @@ export interface ExplanationSources {
   readonly timelines: Pick<Timelines, 'request' | 'node'>;
   /** Returns the place of a waiting request among the requests with the same needs. */
   readonly queuePosition: (requestId: string) => QueuePosition | undefined;
+  /** Returns the number of ready nodes that a label should have; undefined if it is not configured. */
+  readonly readyTarget: (label: string) => ReadyTarget | undefined;
 }
 
 export function explainDecisions(decisions: readonly Decision[]): DecisionExplanation[] {

@@ -75,6 +75,10 @@ export interface QueuePosition {
   readonly first: string;
   /** Number of requests of the class that are served before it. */
   readonly ahead: number;
+  /** Place among all waiting requests of the launcher, from 1; absent while only the priorities of requests count. */
+  readonly place?: number;
+  /** The place with its reason, e.g. `3rd: tenant b has 12 % of 25 %`; absent like `place`. */
+  readonly order?: string;
 }
 
 export interface RequestActivity {

@@ -1,5 +1,6 @@
 /** The values of one step of the history. */
 
+import type { GroupCost } from '../metrics/cost-meter.js';
 import { Distribution, type DistributionJson } from './distribution.js';
 
 /** Limits of the labels and providers that are counted separately in one step. */
@@ -34,6 +35,9 @@ export interface ProviderValues {
   readonly toNode: Distribution;
 }
 
+/** The cost of a group in one step. */
+export type StepCost = Omit<GroupCost, 'perHour'>;
+
 export class HistoryBucket implements EndedRequests {
   /** Numbers of nodes by state at the end of the step. */
   nodes: Readonly<Record<string, number>> = {};
@@ -44,6 +48,8 @@ export class HistoryBucket implements EndedRequests {
   launches = 0;
   failures = 0;
   readonly toNode: Distribution = new Distribution();
+  /** Costs of the step, the greatest first. */
+  costs: readonly StepCost[] = [];
   readonly labels = new Map<string, LabelValues>();
   readonly providers = new Map<string, ProviderValues>();
 
@@ -72,8 +78,9 @@ export class HistoryBucket implements EndedRequests {
   }
 
   toJSON(): object {
-    const { labels, providers, ...values } = this;
-    return { ...values, labels: Object.fromEntries(labels), providers: Object.fromEntries(providers) };
+    const { labels, providers, costs, ...values } = this;
+    const ofStep = costs.length === 0 ? {} : { costs };
+    return { ...values, ...ofStep, labels: Object.fromEntries(labels), providers: Object.fromEntries(providers) };
   }
 
   /** Returns the bucket of stored JSON; undefined if the JSON is invalid. */
@@ -85,6 +92,7 @@ export class HistoryBucket implements EndedRequests {
       bucket[key] = numberOf(json[key]);
     }
     bucket.toNode.merge(Distribution.from(distributionOf(json['toNode'])));
+    bucket.costs = costsIn(json['costs']);
     for (const [name, values] of entriesOf(json['labels'])) {
       const label = bucket.label(name);
       for (const key of ['waiting', 'fulfilled', 'failed', 'cancelled'] as const) label[key] = numberOf(values[key]);
@@ -107,6 +115,32 @@ type Unchecked = Readonly<Record<string, unknown>>;
 
 export function isObject(value: unknown): value is Unchecked {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** Limit of the groups whose costs are counted separately in one step. */
+const MAX_COSTS = 500;
+
+/** Adds up the costs of each group. Returns the greatest ones. */
+export function greatestCosts(costs: readonly StepCost[]): readonly StepCost[] {
+  const sums = new Map<string, StepCost>();
+  for (const { provider, label, tenant, project, use, currency, amount } of costs) {
+    if (amount <= 0) continue;
+    const group = { provider, label, tenant, project, use, currency };
+    const key = JSON.stringify(group);
+    sums.set(key, { ...group, amount: amount + (sums.get(key)?.amount ?? 0) });
+  }
+  return [...sums.values()].sort((a, b) => b.amount - a.amount).slice(0, MAX_COSTS);
+}
+
+function costsIn(value: unknown): readonly StepCost[] {
+  return (Array.isArray(value) ? (value as unknown[]) : []).flatMap((each): StepCost[] => {
+    if (!isObject(each)) return [];
+    const { use, amount } = each;
+    if (typeof amount !== 'number' || (use !== 'in-use' && use !== 'idle' && use !== 'overhead')) return [];
+    const text = (key: string): string => (typeof each[key] === 'string' ? each[key] : '');
+    const [provider, label, tenant] = [text('provider'), text('label'), text('tenant')];
+    return [{ provider, label, tenant, project: text('project'), use, currency: text('currency'), amount }];
+  });
 }
 
 function entriesOf(value: unknown): [string, Unchecked][] {

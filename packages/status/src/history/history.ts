@@ -4,7 +4,8 @@ import { MIN_READY_REQUESTOR, type Clock, type Timer } from '@nodepool/core';
 import type { Store } from '@nodepool/store';
 import type { ProviderSummary } from '../facts/activity.js';
 import { Distribution } from './distribution.js';
-import { HistoryBucket, type ProviderValues } from './history-bucket.js';
+import type { GroupCost } from '../metrics/cost-meter.js';
+import { greatestCosts, HistoryBucket, type ProviderValues } from './history-bucket.js';
 import { providerOf } from '../metrics/phase-metrics.js';
 import type { RequestLife } from '../timeline/request-life.js';
 import type { Timelines } from '../timeline/timelines.js';
@@ -22,6 +23,8 @@ export interface HistoryOptions {
   readonly clock: Clock;
   readonly events: Timelines['events'];
   readonly activity: () => readonly ProviderSummary[];
+  /** Returns the costs since the last call. Default: there are none. */
+  readonly costs?: () => readonly GroupCost[];
   /** Called with every step that has ended. */
   readonly onStep?: (bucket: HistoryBucket) => void;
 }
@@ -160,8 +163,9 @@ export class History {
 
   /** Sets the values that a step has at its end. */
   private take(): void {
-    const { store, activity } = this.options;
+    const { store, activity, costs } = this.options;
     const { current } = this;
+    if (costs !== undefined) current.costs = greatestCosts([...current.costs, ...costs()]);
     if (!store.complete) return;
     const nodes: Record<string, number> = {};
     for (const { node } of store.nodes.all()) nodes[node.state] = (nodes[node.state] ?? 0) + 1;

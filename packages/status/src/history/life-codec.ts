@@ -1,6 +1,6 @@
 /** Lives of requests and nodes as JSON, for the journal. */
 
-import { shortened } from '@nodepool/core';
+import { shortened, type Resources } from '@nodepool/core';
 import { isObject } from './history-bucket.js';
 import { NODE_PHASES, type Attempt, type Life, type NodePhase, type RequestResult } from '../timeline/life.js';
 import { REFUSAL_CAUSES, type RefusalCause } from '../facts/timeline-recorder.js';
@@ -59,13 +59,14 @@ export function decodeRequest(json: unknown): RequestLife | undefined {
 /** Returns the life of stored JSON; undefined if the JSON is invalid. */
 export function decodeNode(json: unknown): NodeLife | undefined {
   if (!isObject(json) || typeof json['id'] !== 'string' || typeof json['created'] !== 'number') return undefined;
-  const { id, labels, provider, pool, request, created } = json;
+  const { id, labels, provider, pool, request, resources, created } = json;
   const facts = {
     id,
     labels: texts(labels),
     provider: textOrNull(provider),
     pool: textOrNull(pool),
     request: textOrNull(request),
+    resources: resourcesOrNull(resources),
   };
   const life = new NodeLife(facts, created);
   return decodeCommon(life, json) ? life : undefined;
@@ -118,6 +119,12 @@ function text(value: unknown): string | undefined {
 
 function textOrNull(value: unknown): string | null {
   return text(value) ?? null;
+}
+
+function resourcesOrNull(value: unknown): Resources | null {
+  if (!isObject(value)) return null;
+  const amounts = Object.entries(value).filter((entry): entry is [string, number] => typeof entry[1] === 'number');
+  return Object.fromEntries(amounts);
 }
 
 function texts(value: unknown): string[] {

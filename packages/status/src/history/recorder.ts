@@ -1,6 +1,6 @@
 /** Timelines, history and numbers of nodes of a launcher, with the journal that preserves the former two. */
 
-import { reasonOf, type Clock, type Logger, type Metrics } from '@nodepool/core';
+import { reasonOf, type Clock, type JsonObject, type Logger, type Metrics } from '@nodepool/core';
 import { ZooKeeperWatch } from '@nodepool/daemon';
 import type { Store } from '@nodepool/store';
 import type { ProviderActivity, ProviderSummary } from '../facts/activity.js';
@@ -8,15 +8,25 @@ import { watchApiCalls } from './api-watch.js';
 import { HistoryBucket, isObject } from './history-bucket.js';
 import { History } from './history.js';
 import { Journal } from './journal.js';
+import { compressed, CompressedLines } from './compressed-lines.js';
+import { headerLine, nodeLine, providerLine, requestLine } from './journal-lines.js';
 import { decodeNode, decodeRequest, encodeNode, encodeRequest } from './life-codec.js';
+import { CostMeter } from '../metrics/cost-meter.js';
+import { reportCosts } from '../metrics/cost-metrics.js';
 import { NodeTally } from '../metrics/node-tally.js';
 import { reportPhases } from '../metrics/phase-metrics.js';
 import { ProviderEvents } from './provider-events.js';
 import { ProviderFailures } from './provider-failures.js';
+import { NodeLife } from '../timeline/node-life.js';
+import type { RequestLife } from '../timeline/request-life.js';
 import { Timelines } from '../timeline/timelines.js';
 
 /** Age (ms) from which on ended lives are not restored. */
 const MAX_AGE_MS = 25 * 3_600_000;
+/** Limit (compressed bytes) of the exported journal, about 300,000 requests. */
+const MAX_EXPORT_BYTES = 24_000_000;
+
+const NO_PROVIDERS: ReadonlyMap<string, { readonly section: JsonObject }> = new Map();
 
 export interface RecorderOptions {
   readonly store: Pick<Store, 'requests' | 'nodes' | 'components' | 'complete' | 'zooKeeper'>;
@@ -28,6 +38,8 @@ export interface RecorderOptions {
   readonly summaries?: () => readonly ProviderSummary[];
   /** Directory of the journal; without it the history is lost at a restart. */
   readonly stateDir: string | undefined;
+  /** Returns the sections of the providers, for prices. Default: none has prices. */
+  readonly providers?: () => ReadonlyMap<string, { readonly section: JsonObject }>;
 }
 
 export class Recorder {
@@ -37,9 +49,11 @@ export class Recorder {
   readonly providerEvents: ProviderEvents;
   readonly zooKeeper: ZooKeeperWatch;
   readonly nodes: NodeTally;
+  readonly costs: CostMeter;
   /** Metrics that also count the calls of clouds. */
   readonly metrics: Metrics;
   private journal: Journal | undefined;
+  private readonly lines: CompressedLines;
   private endReports: (() => void)[] = [];
 
   constructor(private readonly options: RecorderOptions) {
@@ -50,11 +64,13 @@ export class Recorder {
       onError: (error) => log.error('The end of a phase could not be recorded', error),
     });
     const { events } = this.timelines;
+    this.costs = new CostMeter({ store, clock, providers: options.providers ?? (() => NO_PROVIDERS) });
     this.history = new History({
       store,
       clock,
       events,
       activity: summaries,
+      costs: this.costs.reader(),
       onStep: (step) => this.journal?.add({ step }),
     });
     this.failures = new ProviderFailures(clock, events);
@@ -64,6 +80,10 @@ export class Recorder {
       onError: (error) => log.error('The latency of ZooKeeper could not be measured', error),
     });
     this.nodes = new NodeTally(store);
+    this.lines = new CompressedLines({
+      ...{ clock, maxBytes: MAX_EXPORT_BYTES, maxAgeMs: MAX_AGE_MS },
+      onError: (error) => log.error('A part of the journal could not be compressed; it is lost', error),
+    });
     this.metrics = watchApiCalls(metrics, this.history);
   }
 
@@ -79,9 +99,20 @@ export class Recorder {
     else await this.openJournal(new Journal({ directory: stateDir, clock, log }));
     const { timelines, history } = this;
     const { events } = timelines;
-    events.requestEnded.on((life) => this.journal?.add({ request: encodeRequest(life) }));
-    events.nodeEnded.on((life) => this.journal?.add({ node: encodeNode(life) }));
-    this.endReports = [reportPhases(timelines, metrics), this.nodes.start()];
+    events.requestEnded.on((life) => {
+      this.journal?.add({ request: encodeRequest(life) });
+      this.export(life);
+    });
+    events.nodeEnded.on((life) => {
+      this.journal?.add({ node: encodeNode(life) });
+      this.export(life);
+    });
+    this.endReports = [
+      reportPhases(timelines, metrics),
+      this.nodes.start(),
+      this.costs.start(),
+      reportCosts(this.costs, metrics),
+    ];
     timelines.start();
     history.start();
     this.providerEvents.start();
@@ -100,6 +131,24 @@ export class Recorder {
     for (const life of requests) journal?.add({ request: encodeRequest(life) });
     for (const life of nodes) journal?.add({ node: encodeNode(life) });
     await journal?.close();
+  }
+
+  /**
+   * Resolves with the journal of the last day for `nodepool plan`, as the members of one gzip file of JSON lines: all
+   * lives that have ended, those that have not, and the limits of the clouds.
+   */
+  async exportJournal(): Promise<readonly Buffer[]> {
+    const { clock, activity, summaries = activity } = this.options;
+    const ended = await this.lines.read();
+    const now = clock.now();
+    const open = this.timelines.open();
+    const head = [headerLine(this.lines.since, now), ...summaries().map(providerLine)];
+    const lives = [...open.requests, ...open.nodes].map((life) => lineOf(life, now));
+    return [await compressed(head), ...ended, await compressed(lives)];
+  }
+
+  private export(life: RequestLife | NodeLife): void {
+    this.lines.add(JSON.stringify(lineOf(life, this.options.clock.now())));
   }
 
   private async openJournal(journal: Journal): Promise<void> {
@@ -121,8 +170,16 @@ export class Recorder {
     this.providerEvents.restore(event);
     const life = request === undefined ? decodeNode(node) : decodeRequest(request);
     const oldest = this.options.clock.now() - MAX_AGE_MS;
-    if (life !== undefined && (life.end ?? Infinity) >= oldest) this.timelines.restore(life);
+    if (life !== undefined && (life.end ?? Infinity) >= oldest) {
+      this.timelines.restore(life);
+      if (life.end !== undefined) this.export(life);
+      this.lines.since = Math.min(this.lines.since, life.end ?? Infinity);
+    }
     const bucket = HistoryBucket.from(step);
     if (bucket !== undefined) this.history.restore(bucket);
   }
+}
+
+function lineOf(life: RequestLife | NodeLife, now: number): object {
+  return life instanceof NodeLife ? nodeLine(life, now) : requestLine(life);
 }

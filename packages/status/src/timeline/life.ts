@@ -3,6 +3,7 @@
  * are milliseconds since the epoch.
  */
 
+import type { Resources } from '@nodepool/core';
 import type { RefusalCause } from '../facts/timeline-recorder.js';
 
 /** Phases of requests in the order of their lives; docs/monitoring.md describes them. */
@@ -178,4 +179,6 @@ export interface NodeFacts {
   readonly pool: string | null;
   /** The request that the node was launched for, or that used it last. */
   readonly request: string | null;
+  /** The resources that the node uses; null if they are not known. */
+  readonly resources: Resources | null;
 }

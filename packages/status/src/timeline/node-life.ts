@@ -63,7 +63,8 @@ export class NodeLife extends Life {
   recorded(now: number, node: Node, awaited: boolean, pool: string | undefined): void {
     const { facts } = this;
     const request = node.allocated_to ?? facts.request;
-    const isSame = facts.labels === node.type && facts.provider === node.provider && facts.pool === node.pool;
+    const isPlaced = facts.labels === node.type && facts.provider === node.provider && facts.pool === node.pool;
+    const isSame = isPlaced && facts.resources === node.resources;
     if (!isSame || facts.request !== request) this.facts = factsOf(node, request);
     const phase = PHASES[node.state];
     if (phase === undefined) {
@@ -85,6 +86,6 @@ export class NodeLife extends Life {
   }
 }
 
-function factsOf({ id, type: labels, provider, pool }: Node, request: string | null): NodeFacts {
-  return { id, labels, provider, pool, request };
+function factsOf({ id, type: labels, provider, pool, resources }: Node, request: string | null): NodeFacts {
+  return { id, labels, provider, pool, request, resources };
 }

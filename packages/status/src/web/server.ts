@@ -3,12 +3,13 @@
 import { addMetricsPage, createHttpServer, type HttpServer } from '@nodepool/daemon/web';
 import type { WebContext, WebRoutes } from './context.js';
 import { explainRoutes } from './explain.js';
+import { journalRoutes } from './journal.js';
 import { listRoutes } from './lists.js';
 import { probeRoutes } from './probes.js';
 import { statusRoutes } from './status.js';
 
 /** The groups of endpoints that only a launcher has. */
-const ROUTES: readonly WebRoutes[] = [listRoutes, explainRoutes, statusRoutes];
+const ROUTES: readonly WebRoutes[] = [listRoutes, explainRoutes, statusRoutes, journalRoutes];
 
 export type WebServer = HttpServer;
 

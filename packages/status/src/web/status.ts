@@ -10,6 +10,7 @@ import { documentRoutes } from './document-routes.js';
 import { StatusFeed } from './feed.js';
 import { NodeCounts } from '../documents/node-counts.js';
 import type { Observed } from '../documents/sources.js';
+import { ScaleSetRecords } from './scale-set-records.js';
 import { reportStatus } from './status-metrics.js';
 import { viewDocument } from '../documents/views.js';
 
@@ -32,13 +33,23 @@ const PAGE_HEADERS = {
 export const statusRoutes: WebRoutes = (app, { store, clock, log, isReady, metrics, explain, status }) => {
   if (explain === undefined || status === undefined) return;
   const counts = new NodeCounts(status.recorder.nodes);
+  const records = new ScaleSetRecords(store.zooKeeper, clock, (error) =>
+    log.warn('The records of GitHub Actions could not be read; retrying', { error }),
+  );
   let moment: { readonly observed: Observed; readonly at: number } | undefined;
   /** The views share what they compute for a moment of up to a second. */
   const observe = (): Observed => {
     const at = clock.monotonic();
     if (moment === undefined || at - moment.at >= MOMENT_MS) {
       const activity = explain.activity();
-      moment = { observed: { ...{ store, clock, isReady, counts, status }, ...explain, activity: () => activity }, at };
+      const scaleSets = { scaleSets: () => records.read(), scaleSetCount: records.size };
+      const observed = {
+        ...{ store, clock, isReady, counts, status },
+        ...explain,
+        ...scaleSets,
+        activity: () => activity,
+      };
+      moment = { observed, at };
     }
     return moment.observed;
   };
@@ -51,6 +62,7 @@ export const statusRoutes: WebRoutes = (app, { store, clock, log, isReady, metri
   app.addHook('preClose', (done) => {
     endReports?.();
     feed.close();
+    records.close();
     done();
   });
 

@@ -4,7 +4,9 @@ import { recordCodec, type Codec } from './codec.js';
 import { externalId, number, object, oneOf, text, texts, unknownState, value, type RawField } from './fields.js';
 import {
   type JsonObject,
+  type NodeMachine,
   INTERRUPTION_KINDS,
+  MARKETS,
   NODE_STATES,
   type Node,
   type NodeData,
@@ -56,6 +58,8 @@ export const nodeCodec: Codec<{ readonly id: string }, NodeData> = recordCodec<{
     interruption: true,
     trial: true,
     job_result: true,
+    project: true,
+    machine: true,
   },
 
   read(raw, { id }, changedAt): Node | string {
@@ -63,6 +67,8 @@ export const nodeCodec: Codec<{ readonly id: string }, NodeData> = recordCodec<{
     if (state === undefined) return unknownState(raw.state, NODE_STATES);
     const trialOfNode = trial(raw.trial);
     const jobResult = text(raw.job_result);
+    const project = text(raw.project);
+    const machineOfNode = machine(raw.machine);
     return {
       id,
       state,
@@ -106,11 +112,13 @@ export const nodeCodec: Codec<{ readonly id: string }, NodeData> = recordCodec<{
       interruption: interruption(raw.interruption),
       ...(trialOfNode === null ? {} : { trial: trialOfNode }),
       ...(jobResult === null ? {} : { job_result: jobResult }),
+      ...(project === null ? {} : { project }),
+      ...(machineOfNode === null ? {} : { machine: machineOfNode }),
     };
   },
 
   // Other programs do not know these fields, and most records have no value for them.
-  omitted: ['progress', 'machine_type', 'interruption', 'trial', 'job_result'],
+  omitted: ['progress', 'machine_type', 'interruption', 'trial', 'job_result', 'project', 'machine'],
 
   aliases: { ssh_port: 'connection_port' },
 });
@@ -151,6 +159,12 @@ function progress(raw: RawField): NodeProgress | null {
     ...(machineType === null ? {} : { machine_type: machineType }),
     machine: value(fields.machine),
   };
+}
+
+function machine(raw: RawField): NodeMachine | null {
+  const fields = object(raw);
+  const type = text(fields?.type);
+  return type === null || type === '' ? null : { type, market: oneOf(fields?.market, MARKETS) ?? 'on-demand' };
 }
 
 function interruption(raw: RawField): NodeInterruption | null {

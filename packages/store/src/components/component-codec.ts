@@ -2,7 +2,14 @@
 
 import { parseObject } from '../codec/codec.js';
 import { isText, number, oneOf, text, texts } from '../codec/fields.js';
-import type { ComponentData, ComponentKind, ComponentState, MachineOutage, PoolComponentData } from './component.js';
+import type {
+  ComponentData,
+  ComponentKind,
+  ComponentState,
+  DemandForecast,
+  MachineOutage,
+  PoolComponentData,
+} from './component.js';
 import { POOL_TROUBLES } from './component.js';
 import { isJsonObject, type JsonObject, type JsonValue } from '@nodepool/core';
 
@@ -25,6 +32,7 @@ export function decodeComponent(data: Uint8Array, kind: ComponentKind): Componen
     ...textsOf('unserved', raw),
     ...configurationOf(raw),
     ...webEndpointOf(raw),
+    ...forecastsOf(raw),
   };
   return kind === 'pool' ? poolComponent(raw, common) : { ...common, kind };
 }
@@ -58,6 +66,22 @@ function webEndpointOf({ webapp }: JsonObject): Pick<ComponentData, 'webapp'> {
   const host = text(webapp['host']);
   const port = number(webapp['port']);
   return host === null || port === null ? {} : { webapp: { host, port } };
+}
+
+/** Returns the usable forecasts; empty if the component reports none. */
+function forecastsOf({ forecasts }: JsonObject): Pick<ComponentData, 'forecasts'> {
+  if (!isJsonObject(forecasts)) return {};
+  const usable = Object.entries(forecasts).flatMap(([label, forecast]): [string, DemandForecast][] => {
+    if (!isJsonObject(forecast)) return [];
+    const [from, lead] = [number(forecast['from']), number(forecast['lead'])];
+    const counts = Array.isArray(forecast['counts']) ? forecast['counts'].filter(isCount) : [];
+    return from === null || lead === null || counts.length === 0 ? [] : [[label, { from, lead, counts }]];
+  });
+  return { forecasts: Object.fromEntries(usable) };
+}
+
+function isCount(value: JsonValue): value is number {
+  return typeof value === 'number' && value >= 0;
 }
 
 /** Returns the JSON text with members sorted by name, as the other programs write it. */

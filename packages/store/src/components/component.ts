@@ -18,6 +18,17 @@ export interface ComponentData {
   readonly configuration?: ConfigurationFacts;
   /** Reasons why the launcher cannot serve some of its providers, by provider. An extension; others ignore it. */
   readonly unserved?: Readonly<Record<string, string>>;
+  /** Forecasts of the launcher that is elected for a label, by label. An extension; other programs ignore it. */
+  readonly forecasts?: Readonly<Record<string, DemandForecast>>;
+}
+
+/** Numbers of ready nodes for quarters of an hour. */
+export interface DemandForecast {
+  /** Unix seconds of the start of the first quarter. */
+  readonly from: number;
+  readonly counts: readonly number[];
+  /** Seconds before its quarter from which on a number is used. */
+  readonly lead: number;
 }
 
 /** Fingerprints, which are equal for equal configurations. */

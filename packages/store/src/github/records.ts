@@ -30,9 +30,11 @@ export interface RunnerData {
   readonly started: boolean;
 }
 
+const JOB_STATES = ['offered', 'assigned', 'running', 'completed'] as const;
+
 /** A job that a scale set has, and its state for people. */
 export interface KnownJob extends GithubJob {
-  readonly state: 'offered' | 'assigned' | 'running' | 'completed';
+  readonly state: (typeof JOB_STATES)[number];
   /** Unix seconds at which this state began. */
   readonly since: number;
   /** Unix seconds; null if unknown. */
@@ -40,6 +42,25 @@ export interface KnownJob extends GithubJob {
   /** Name of the runner; null if it has none. */
   readonly runner: string | null;
   readonly result: string | null;
+}
+
+/**
+ * A phase of a job or of its runner, in their order: in GitHub's queue, until the node is locked, the registration,
+ * until the runner is online, from the queue until the runner is online (the sum), without a job, from the assignment
+ * until a runner starts the job, and until its end.
+ */
+export type RunnerPhase = (typeof RUNNER_PHASES)[number];
+
+const RUNNER_PHASES = ['queued', 'node', 'register', 'start', 'online', 'idle', 'waiting', 'running'] as const;
+
+/** The last times of a phase in one repository, seconds. */
+export interface PhaseTimes {
+  /** `unknown` for runners whose job the bridge did not know, `other` for repositories beyond a limit. */
+  readonly repository: string;
+  readonly phase: RunnerPhase;
+  readonly count: number;
+  readonly p50: number;
+  readonly p95: number;
 }
 
 /** The state of a scale set, `/nodepool/github/<installation>~<scale set>`, written by the bridge that serves it. */
@@ -66,6 +87,7 @@ export interface ScaleSetRecord {
   /** Unix seconds of the last write. */
   readonly written: number;
   readonly jobs: readonly KnownJob[];
+  readonly phases: readonly PhaseTimes[];
 }
 
 export function scaleSetRecordPath(installation: string, scaleSet: string): string {
@@ -91,28 +113,77 @@ export function runnerDataIn(value: JsonValue): RunnerData | undefined {
   };
 }
 
-/** Returns undefined for a record that cannot be read. */
+/** Returns undefined for a record that cannot be read. Members of another type get their defaults. */
 export function scaleSetRecordIn(data: Uint8Array): ScaleSetRecord | undefined {
+  const value = parsed(data);
+  if (!isJsonObject(value)) return undefined;
+  const { installation, scaleSet, runners } = value;
+  if (typeof installation !== 'string' || typeof scaleSet !== 'string') return undefined;
+  return {
+    ...{ installation, scaleSet, url: text(value['url']), nodeLabel: text(value['nodeLabel']) },
+    ...{ bridge: text(value['bridge']), id: numberOrNull(value['id']), session: textOrNull(value['session']) },
+    ...{ capacity: number(value['capacity']), capacityReason: text(value['capacityReason']) },
+    ...{ jobsAvailable: number(value['jobsAvailable']), jobsAssigned: number(value['jobsAssigned']) },
+    ...{ jobsRunning: number(value['jobsRunning']), problem: textOrNull(value['problem']) },
+    runners: Object.fromEntries(
+      Object.entries(isJsonObject(runners) ? runners : {}).filter(
+        (entry): entry is [string, number] => typeof entry[1] === 'number',
+      ),
+    ),
+    written: number(value['written']),
+    jobs: objects(value['jobs']).flatMap(knownJobIn),
+    phases: objects(value['phases']).flatMap(phaseTimesIn),
+  };
+}
+
+function parsed(data: Uint8Array): JsonValue {
   try {
-    const value = JSON.parse(new TextDecoder().decode(data)) as JsonValue;
-    if (!isJsonObject(value) || typeof value['installation'] !== 'string') return undefined;
-    return { ...EMPTY, ...(value as unknown as ScaleSetRecord) };
-  } catch {
-    return undefined;
+    return JSON.parse(new TextDecoder().decode(data)) as JsonValue;
+  } catch (error) {
+    if (error instanceof SyntaxError) return null;
+    throw error;
   }
 }
 
-const EMPTY: Omit<ScaleSetRecord, 'installation' | 'scaleSet'> = {
-  ...{ url: '', nodeLabel: '', bridge: '', id: null, session: null, capacity: 0, capacityReason: '', jobsAvailable: 0 },
-  ...{ jobsAssigned: 0, jobsRunning: 0, runners: {}, problem: null, written: 0, jobs: [] },
-};
+function knownJobIn(value: JsonObject): KnownJob | readonly [] {
+  const job = jobIn(value);
+  const state = JOB_STATES.find((each) => each === value['state']);
+  if (job === null || job.id === '' || state === undefined) return [];
+  const { since, queued, runner, result } = value;
+  return {
+    ...{ ...job, state, since: number(since), queued: numberOrNull(queued) },
+    ...{ runner: textOrNull(runner), result: textOrNull(result) },
+  };
+}
+
+function phaseTimesIn({ repository, phase: name, count, p50, p95 }: JsonObject): PhaseTimes | readonly [] {
+  const phase = RUNNER_PHASES.find((each) => each === name);
+  if (typeof repository !== 'string' || phase === undefined) return [];
+  return { repository, phase, count: number(count), p50: number(p50), p95: number(p95) };
+}
 
 function jobIn(value: JsonValue | undefined): GithubJob | null {
   if (!isJsonObject(value)) return null;
   const { id, repository, workflow, run, name } = value;
-  const text = (each: JsonValue | undefined): string => (typeof each === 'string' ? each : '');
-  return {
-    ...{ id: text(id), repository: text(repository), workflow: text(workflow), name: text(name) },
-    run: typeof run === 'number' ? run : 0,
-  };
+  return { id: text(id), repository: text(repository), workflow: text(workflow), run: number(run), name: text(name) };
+}
+
+function objects(value: JsonValue | undefined): readonly JsonObject[] {
+  return Array.isArray(value) ? value.filter((each): each is JsonObject => isJsonObject(each)) : [];
+}
+
+function text(value: JsonValue | undefined): string {
+  return typeof value === 'string' ? value : '';
+}
+
+function textOrNull(value: JsonValue | undefined): string | null {
+  return typeof value === 'string' ? value : null;
+}
+
+function number(value: JsonValue | undefined): number {
+  return typeof value === 'number' ? value : 0;
+}
+
+function numberOrNull(value: JsonValue | undefined): number | null {
+  return typeof value === 'number' ? value : null;
 }

@@ -15,7 +15,10 @@ const LONGEST_PAUSE = 1024;
 /** Ids of records to be created. The owner must call one of the functions once. */
 export interface ForetoldIds {
   readonly ids: readonly string[];
-  /** Operations that must precede the creations. They fail unless the first record gets its id. */
+  /**
+   * Operations that must precede the creations. With the locks of the records, they fail unless the records get these
+   * ids and all transactions in progress before this one have been applied.
+   */
   readonly guard: readonly TransactionOp[];
   applied(): void;
   /** The transaction was not applied, or its outcome is unknown. `wrong`: because of the ids. */
@@ -28,6 +31,8 @@ export class NextIds {
   /** The number after those of the transactions in progress; undefined if they do not decide. */
   private reserved: number | undefined;
   private readonly inProgress = new Set<string>();
+  /** The proof of the latest transaction in progress that decides `reserved`. */
+  private latest: string | undefined;
   /** Creations of this process whose ids are not known yet. */
   private unknown = 0;
   private pause = 0;
@@ -46,8 +51,11 @@ export class NextIds {
     return this.inProgress.has(id);
   }
 
-  /** Returns the next ids; undefined if they are not known. `isKnown`: all records before this id are known. */
-  foretell(count: number, isKnown: (id: string) => boolean): ForetoldIds | undefined {
+  /**
+   * Returns the next ids; undefined if they are not known. `isKnown`: all records before this id are known. `proof`:
+   * path of a znode that exists only if the transaction was applied, and at least until its answer is received.
+   */
+  foretell(count: number, isKnown: (id: string) => boolean, proof: string): ForetoldIds | undefined {
     if (this.unknown > 0 || this.highest === undefined || count === 0) return undefined;
     if (this.pause > 0) {
       this.pause -= 1;
@@ -60,21 +68,18 @@ export class NextIds {
     if (!isKnown(firstId)) return undefined;
     this.reserved = first + count;
     for (const id of ids) this.inProgress.add(id);
-    return this.foretold(ids, nodePath(firstId));
+    const guard = guardOf(nodePath(firstId), this.latest);
+    this.latest = proof;
+    return { ids, guard, ...this.outcome(ids, proof) };
   }
 
-  private foretold(ids: readonly string[], path: string): ForetoldIds {
+  private outcome(ids: readonly string[], proof: string): Pick<ForetoldIds, 'applied' | 'failed'> {
     const { failures } = this;
     const end = (): void => {
       for (const id of ids) this.inProgress.delete(id);
+      if (this.latest === proof) this.latest = undefined;
     };
     return {
-      ids,
-      // No record had the first id before, so a lock directory below that id can only belong to the new record.
-      guard: [
-        { type: 'create', path },
-        { type: 'delete', path, version: 0 },
-      ],
       applied: () => {
         end();
         this.lastPause = 0;
@@ -84,6 +89,8 @@ export class NextIds {
         if (failures !== this.failures) return;
         this.failures += 1;
         this.reserved = undefined;
+        // The transactions in progress require the one that failed.
+        this.latest = undefined;
         if (!wrong) return;
         this.lastPause = Math.min(LONGEST_PAUSE, Math.max(FIRST_PAUSE, this.lastPause * 2));
         this.pause = this.lastPause;
@@ -100,4 +107,17 @@ export class NextIds {
       this.unknown -= 1;
     }
   }
+}
+
+/**
+ * Returns operations that fail unless the next record gets the id of this path, if its lock is created there, too. No
+ * record had the id before, so the lock can only belong to the new record. Another program may have created as many
+ * records as a transaction in progress that failed, so `predecessor` must exist, too.
+ */
+function guardOf(path: string, predecessor: string | undefined): readonly TransactionOp[] {
+  const guard: TransactionOp[] = [
+    { type: 'create', path },
+    { type: 'delete', path, version: 0 },
+  ];
+  return predecessor === undefined ? guard : [{ type: 'check', path: predecessor, version: 0 }, ...guard];
 }

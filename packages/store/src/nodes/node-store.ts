@@ -184,15 +184,17 @@ export class NodeStore {
 
   /**
    * Returns the ids of the next records, if the cache has every record with a lower id; undefined if they are not
-   * known. A transaction that contains their guard is therefore not preceded by a creation that the cache lacks.
+   * known. A transaction that contains their guard is therefore not preceded by a creation that the cache lacks, except
+   * by this process. `proof`: see `NextIds.foretell`.
    */
-  foretell(count: number): ForetoldIds | undefined {
+  foretell(count: number, proof: string): ForetoldIds | undefined {
     const { caches } = this.context;
     if (!caches.complete) return undefined;
-    return this.nextIds.foretell(count, (first) => {
+    const isKnown = (first: string): boolean => {
       const isUnread = (path: string): boolean => nameOf(path) < first && !this.nextIds.isForetold(nameOf(path));
       return caches.pendingReads(NODES_ROOT, isUnread) === undefined;
-    });
+    };
+    return this.nextIds.foretell(count, isKnown, proof);
   }
 
   /** Creates records whose ids were not foretold. */

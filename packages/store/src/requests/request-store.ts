@@ -2,6 +2,7 @@
 
 import {
   ensurePath,
+  firstContender,
   isZooKeeperError,
   type CallOptions,
   type HeldLock,
@@ -12,7 +13,7 @@ import {
 import { claimOf, claimPlan, writtenBy, type Claim, type NodeClaim } from '../commit/claim.js';
 import { requestCodec } from '../codec/request.js';
 import { bytesOf, type Source } from '../codec/codec.js';
-import type { NodeData, NodeRequest, NodeRequestData } from '@nodepool/core';
+import { projectOf, type NodeData, type NodeRequest, type NodeRequestData } from '@nodepool/core';
 import { type CorruptRecord, CorruptRecordError } from '../errors.js';
 import type { Change } from '../tables/change.js';
 import { type NodeEntry, createOps } from '../nodes/node-entry.js';
@@ -259,11 +260,14 @@ export class RequestStore {
     const claim = claimOf(record, pending, requestPath(record.id), requestLockPath(record.id));
     const claims = [claim, ...reused] as const;
     const { start, create } = nodes;
-    const foretold = start?.isConfirmed() === true ? this.nodes.foretell(create.length) : undefined;
-    if (start !== undefined && foretold !== undefined) {
-      const changed = create.map((node, index) => ({ ...node, ...start.changes[index] }));
-      const accepted = await this.tryAccept(claims, changed, foretold, options);
-      if (accepted !== 'wrong ids') return accepted;
+    if (start?.isConfirmed() === true) {
+      const uniqueHex = this.context.random.uuidHex();
+      const foretold = this.nodes.foretell(create.length, firstContender(claim.lockPath, uniqueHex));
+      if (foretold !== undefined) {
+        const changed = create.map((node, index) => ({ ...node, ...start.changes[index] }));
+        const accepted = await this.tryAccept(claims, changed, { ...foretold, uniqueHex }, options);
+        if (accepted !== 'wrong ids') return accepted;
+      }
     }
     const accepted = await this.nodes.unforetold(() => this.tryAccept(claims, create, undefined, options));
     return accepted === 'wrong ids' ? undefined : accepted;
@@ -272,7 +276,7 @@ export class RequestStore {
   private async tryAccept(
     claims: readonly [Claim<NodeRequest>, ...NodeClaim[]],
     create: readonly NodeData[],
-    foretold: ForetoldIds | undefined,
+    foretold: (ForetoldIds & { readonly uniqueHex: string }) | undefined,
     options: CallOptions | undefined,
   ): Promise<AcceptedRequest | 'wrong ids' | undefined> {
     const { caches, locks } = this.context;
@@ -282,7 +286,10 @@ export class RequestStore {
     const plan = claimPlan(caches, claims, [...guard, ...creates], foretold?.ids.map(nodeLockPath));
     const expectation = caches.expect(plan.paths);
     try {
-      const held = await locks.tryAcquireAll(plan.locks, { before: plan.ops, ...options });
+      const wanted = plan.locks.map((each, index) =>
+        index === 0 && foretold !== undefined ? { ...each, uniqueHex: foretold.uniqueHex } : each,
+      );
+      const held = await locks.tryAcquireAll(wanted, { before: plan.ops, ...options });
       const lock = held?.locks[0];
       if (held === undefined || lock === undefined) {
         foretold?.failed(false);
@@ -395,9 +402,12 @@ export class RequestStore {
   /** Returns claims of ready nodes, which get the request's tenant and requestor. */
   private claimAll(request: NodeRequest, entries: readonly NodeEntry[]): readonly NodeClaim[] | undefined {
     const { id, tenant_name, requestor } = request;
+    const project = projectOf(request);
     const claims: NodeClaim[] = [];
     for (const from of entries) {
-      const claim = this.nodes.locks.claim({ id: from.id, from, change: { allocated_to: id, tenant_name, requestor } });
+      const ofProject = project === (from.node.project ?? null) ? {} : { project };
+      const change = { allocated_to: id, tenant_name, requestor, ...ofProject };
+      const claim = this.nodes.locks.claim({ id: from.id, from, change });
       if (claim === undefined) return undefined;
       claims.push(claim);
     }

@@ -23,9 +23,14 @@ function planned(entry: RequestEntry): NodeData {
 
 const START = { state: 'building', hostname: 'started' } as const;
 
-function accept(of: Store, entry: RequestEntry, count = 1, isConfirmed = true): Promise<AcceptedRequest | undefined> {
+function accept(
+  of: Store,
+  entry: RequestEntry,
+  count = 1,
+  isConfirmed: () => boolean = () => true,
+): Promise<AcceptedRequest | undefined> {
   const create = Array.from({ length: count }, () => planned(entry));
-  const start = { changes: create.map(() => START), isConfirmed: () => isConfirmed };
+  const start = { changes: create.map(() => START), isConfirmed };
   return of.requests.accept(entry, { create, reuse: [], start });
 }
 
@@ -68,7 +73,7 @@ describe('an acceptance that starts its nodes', () => {
   ])('only creates them if %s', async (_, isConfirmed, isSeen) => {
     if (isSeen) await seeNode();
     const entry = await submitted(simulation, store);
-    const { created, started } = given(await simulation.run(accept(store, entry, 1, isConfirmed)));
+    const { created, started } = given(await simulation.run(accept(store, entry, 1, () => isConfirmed)));
     expect(started).toEqual([]);
     expect(simulation.json(`/nodepool/nodes/${given(created[0])}`)).toMatchObject({ state: 'init' });
     expect(locksBelow(given(created[0]))).toEqual([]);
@@ -153,12 +158,23 @@ describe('several launchers that accept at the same time', () => {
       for (let index = 0; index < 30; index += 1) entries.push(await submitted(simulation, store));
       await simulation.settled();
       const work = entries.map(async ({ id }) => {
-        await sleep(simulation.clock, Math.floor(random.next() * 100));
+        await sleep(simulation.clock, Math.floor(random.next() * 30));
         const of = given(stores[Math.floor(random.next() * stores.length)]);
-        return accept(of, given(of.requests.get(id)), 1 + Math.floor(random.next() * 2));
+        let known: readonly string[] = [];
+        const accepted = await accept(of, given(of.requests.get(id)), 1, () => {
+          known = [...of.nodes.all()].map((node) => node.id);
+          return true;
+        });
+        return { of, known, ...given(accepted) };
       });
-      const accepted = (await simulation.run(Promise.all(work))).map(given);
+      const accepted = await simulation.run(Promise.all(work));
       await simulation.settled();
+      // No program has created a record between those that the decision knew and those that were started.
+      for (const { of, known, created: own, started } of accepted) {
+        if (started.length === 0) continue;
+        const others = accepted.flatMap((each) => (each.of === of ? [] : each.created));
+        expect(others.filter((id) => id < given(own[0]) && !known.includes(id))).toEqual([]);
+      }
       const created = accepted.flatMap((each) => each.created);
       expect(new Set(created).size).toBe(created.length);
       const locked = accepted.flatMap(({ started }) => started.map(({ id }) => id));

@@ -23,6 +23,7 @@ const PROGRAMS: readonly (readonly [program: string, packageFolder: string])[] =
   ['nodepool', 'cli'],
   ['nodepool-gitlab', 'cli'],
   ['nodepool-garm', 'cli'],
+  ['nodepool-slurm', 'cli'],
   ['nodepool-example-cloud', 'driver-example'],
   ['create-driver', 'create-driver'],
 ];

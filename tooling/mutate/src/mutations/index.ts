@@ -16,10 +16,12 @@ import { DRIVER_KUBERNETES } from './driver-kubernetes.js';
 import { DRIVER_METASTATIC } from './driver-metastatic.js';
 import { DRIVER_OPENSTACK } from './driver-openstack.js';
 import { DRIVER_STATIC } from './driver-static.js';
+import { FAIR_SHARES } from './fair-shares.js';
 import { GATEWAY } from './gateway.js';
 import { INTERRUPTIONS } from './interruptions.js';
 import { LAUNCHER } from './launcher.js';
-import { LAUNCHER_IMAGES } from './launcher-images.js';
+import { IMAGES } from './launcher-images.js';
+import { LAUNCHER_READY } from './launcher-ready.js';
 import { LAUNCHER_TROUBLE } from './launcher-trouble.js';
 import { PYYAML } from './pyyaml.js';
 import { REQUESTOR } from './requestor.js';
@@ -43,10 +45,12 @@ export const MUTATIONS: readonly Mutation[] = [
   ...DRIVER_METASTATIC,
   ...DRIVER_OPENSTACK,
   ...DRIVER_STATIC,
+  ...FAIR_SHARES,
   ...GATEWAY,
   ...INTERRUPTIONS,
   ...LAUNCHER,
-  ...LAUNCHER_IMAGES,
+  ...IMAGES,
+  ...LAUNCHER_READY,
   ...LAUNCHER_TROUBLE,
   ...PYYAML,
   ...REQUESTOR,

@@ -1,6 +1,53 @@
 import { inPackage, type Mutation } from '../mutation.js';
 
-export const LAUNCHER_IMAGES: readonly Mutation[] = inPackage('packages/launcher', [
+const SIMULATION = ['tooling/sim/test/images.test.ts'];
+
+/** Defects of the stages of images that only the rules of the simulation see, or see without knowing the code. */
+const STAGES: readonly Mutation[] = [
+  ...inPackage('packages/store', [
+    {
+      id: 'store-candidate-serves-requests',
+      file: 'images/image-standing.ts',
+      find: "(stage === 'promoted' ? promoted : others).push(upload);",
+      replace: 'promoted.push(upload);',
+      breaks: 'No request gets an image before it has passed its launch test.',
+      tests: ['images/image-standing.test.ts'],
+      elsewhere: SIMULATION,
+    },
+  ]),
+  ...inPackage('packages/launcher', [
+    {
+      id: 'launcher-trial-without-launch-test',
+      file: 'images/review-plan.ts',
+      find: "if (review.stage === 'uploaded' && launchTest !== undefined) return { kind: 'test', upload: candidate };",
+      replace: '',
+      breaks: 'An image is launch-tested before requests use it.',
+      tests: [],
+      elsewhere: SIMULATION,
+    },
+  ]),
+  ...inPackage('packages/builder', [
+    {
+      id: 'builder-previous-image-by-age',
+      file: 'cleanup-plan.ts',
+      find: 'const kept = [...pinned, current, previous, candidate,',
+      replace: 'const kept = [...pinned, current, candidate,',
+      breaks: 'The previous image is not deleted by age.',
+      tests: [],
+      elsewhere: SIMULATION,
+    },
+    {
+      id: 'builder-earlier-pin',
+      file: 'cleanup-plan.ts',
+      find: 'const kept = [...pinned, current,',
+      replace: 'const kept = [pinned.at(-1), current,',
+      breaks: 'A pinned image is not deleted by age.',
+      tests: ['image-tests.test.ts'],
+    },
+  ]),
+];
+
+const LAUNCHER: readonly Mutation[] = inPackage('packages/launcher', [
   {
     id: 'launcher-node-of-untested-image',
     file: 'requests/allocation.ts',
@@ -50,3 +97,5 @@ export const LAUNCHER_IMAGES: readonly Mutation[] = inPackage('packages/launcher
     tests: ['canary-test.test.ts'],
   },
 ]);
+
+export const IMAGES: readonly Mutation[] = [...STAGES, ...LAUNCHER];

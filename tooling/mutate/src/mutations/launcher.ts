@@ -36,7 +36,7 @@ export const LAUNCHER: readonly Mutation[] = inPackage('packages/launcher', [
   {
     id: 'launcher-node-of-other-label',
     file: 'supply/ready-node-removal.ts',
-    find: ' || (!isForced && !type.every((each) => this.surplusOf(each) > 0))',
+    find: ' || (!isForced && !type.every((each) => this.surplusOf(each, retained) > 0))',
     replace: '',
     breaks: 'A node that another label needs is no surplus.',
     tests: ['ready-node-removal.test.ts'],

@@ -3,6 +3,7 @@
 import { dirtyStaysDirty, fulfilledMeansReady, oneRequestPerNode } from './allocation.js';
 import { refusalsFailNoRequest, capacityIsUsed } from './capacity.js';
 import { poolsOutliveConfigurations } from './configuration.js';
+import { currentImageStays, rejectedImagesServeNobody, testedImagesOnly, usedImagesStay } from './images.js';
 import {
   instancesSayWhatTheyAre,
   nodesHaveTheirInstance,
@@ -15,6 +16,7 @@ import { fulfilledNodesExist } from './lost-instances.js';
 import { oneNodePerSlot, usableMachinesOnly, usedMachinesStay } from './machines.js';
 import { prioritiesAreKept } from './order.js';
 import type { Rule, CheckerView } from './rule.js';
+import { sharesAreKept } from './shares.js';
 import { backingNodesArePacked, oneNodePerBackingSlot, usedBackingNodesStay } from './slots.js';
 import { noExcessReadyNodes } from './supply.js';
 import { nothingIsDeletedInDoubt } from './suspensions.js';
@@ -46,6 +48,11 @@ export const RULES_OF_STEPS: readonly ((view: CheckerView) => Rule)[] = [
   oneNodePerBackingSlot,
   usedBackingNodesStay,
   backingNodesArePacked,
+  sharesAreKept,
+  testedImagesOnly,
+  rejectedImagesServeNobody,
+  currentImageStays,
+  usedImagesStay,
 ];
 
 /** Numbers of all rules that the checker knows, as in the design. */
@@ -54,7 +61,9 @@ export const RULES: readonly string[] = [
   ...['L1', 'L2', 'L3', 'L4', 'L5', 'L6'],
   ...['C1', 'C2'],
   'O1',
+  'F1',
   ...['M1', 'M2', 'M3', 'M4'],
   ...['B1', 'B2', 'B3', 'B4'],
+  ...['I1', 'I2', 'I3', 'I4', 'I5'],
   'W1',
 ];

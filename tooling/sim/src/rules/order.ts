@@ -132,6 +132,8 @@ function limitPassedIn(
   others: readonly Seen[],
   view: CheckerView,
 ): string | undefined {
+  // Under fair shares, priorities count within a tenant only.
+  if (view.shares() !== undefined && request['tenant_name'] !== place.node['tenant_name']) return undefined;
   const usable = others.filter((node) => !isOfMachine(node) || view.hasMachine(place.launcher, node.data));
   if (priorityOf(id) >= priorityOf(place.request) || waitsForMachines(request, usable)) return undefined;
   const pools = view.observed.pools();

@@ -1,11 +1,12 @@
 /** Rules for the end of a run, after all faults: liveness 1 to 6, and the delays of safety 12. */
 
-import { MAX_WAIT_MS, META } from '../site.js';
+import { MAX_WAIT_MS, META, wantedReady } from '../site.js';
 import type { World } from '../world.js';
+import { waitingUploads } from './images.js';
 import { isForeign } from './instances.js';
 import { isOfMachine, slotOf } from './machines.js';
 import { BACKING_OWNER, hasSlotInUse } from './slots.js';
-import { isAvailable } from './supply.js';
+import { inUse, isAvailable } from './supply.js';
 import { textOf } from './values.js';
 
 /** An object that has not reached its final state. */
@@ -33,6 +34,8 @@ export const BOUNDS: Readonly<Record<string, number>> = {
   M2: 900_000,
   // The grace time, the session timeout, and the rounds for which the launch of a node's user is left alone.
   B4: 600_000,
+  // Two failed tests, whose launches are repeated, and the end of a session before each of them.
+  I5: 1_200_000,
   // Time in which one healthy provider can serve everything that waits for it.
   S12: 600_000,
 };
@@ -50,6 +53,13 @@ export function* unfinished(world: World): Generator<UnfinishedWork> {
   yield* pools(world);
   yield* locks(world);
   yield* slots(world);
+  yield* tests(world);
+}
+
+/** Images 5: launch tests continue. */
+function* tests({ checker }: World): Generator<UnfinishedWork> {
+  for (const path of waitingUploads(checker.observed.uploads))
+    yield { rule: 'I5', subject: path, what: `upload ${path} still waits for its launch test` };
 }
 
 /** With a permanently defective driver, yields only unfinished objects that are unrelated to it. */
@@ -179,7 +189,7 @@ function* slots({ checker, launchers }: World): Generator<UnfinishedWork> {
   }
 }
 
-/** `min-ready` nodes are ready if there is capacity. */
+/** As many nodes are ready as `min-ready` and `spare` ask for, if there is capacity. */
 function* supply({ checker, launchers }: World): Generator<UnfinishedWork> {
   const sites = launchers.filter(({ alive }) => alive).map(({ site }) => site);
   const records = [...checker.observed.nodes.values()];
@@ -192,8 +202,8 @@ function* supply({ checker, launchers }: World): Generator<UnfinishedWork> {
         }),
       ),
     );
-  for (const label of new Set(sites.flatMap(({ minReady }) => Object.keys(minReady)))) {
-    const wanted = Math.max(...sites.map(({ minReady }) => minReady[label] ?? 0));
+  for (const label of new Set(sites.flatMap(({ minReady, spare }) => Object.keys({ ...minReady, ...spare })))) {
+    const wanted = Math.max(...sites.map((site) => wantedReady(site, label, inUse(checker, label))));
     const ready = records.filter((node) => isAvailable(node, label)).length;
     if (ready < wanted && hasRoom(label))
       yield { rule: 'L5', subject: `label ${label}`, what: `${ready} nodes of ${label} are ready, of ${wanted}` };

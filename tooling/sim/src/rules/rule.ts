@@ -19,10 +19,12 @@ export interface CheckerView {
   providerInstances(provider: string): number | undefined;
   /** Highest instance limit of a tenant in any running launcher's configuration; undefined if unlimited. */
   tenantInstances(tenant: string): number | undefined;
+  /** Weights of tenants if a running launcher's configuration has fair shares. */
+  shares(): Readonly<Record<string, number>> | undefined;
   /** All labels of the site. */
   readonly labels: readonly string[];
-  /** Highest `min-ready` of a label in any running launcher's configuration. */
-  minReady(label: string): number;
+  /** Most ready nodes of a label that any running launcher's configuration asks for, by the nodes in use. */
+  wantedReady(label: string, inUse: number): number;
   /** Time when a launcher was last configured, milliseconds since the start. */
   configuredAt(): number;
   /** Returns true if the launcher of this name keeps a provider in all configurations that it may still act upon. */
@@ -31,6 +33,10 @@ export interface CheckerView {
   unusableSince(host: string): number | undefined;
   /** Returns true if the launcher of this name has the node's machine in all configurations that it may act upon. */
   hasMachine(launcher: string | undefined, node: JsonObject): boolean;
+  /** Returns the time of the last fault that affected the launcher, milliseconds since the start. */
+  disturbedAt(launcher: string): number;
+  /** Returns true if no node of the build ever accepts logins. */
+  hasNoLogin(build: string): boolean;
   /** True in a run whose clouds only refuse creations: no node is faulty. */
   readonly onlyRefusals: boolean;
   /** The current record; undefined if it does not exist or is not a JSON object. */
@@ -53,9 +59,11 @@ export interface Rule {
   committed?(commit: Commit): string | undefined;
   /** Called before the launcher of this name writes a transaction. */
   writing?(ops: readonly TransactionOp[], launcher: string): string | undefined;
-  creating?(spec: InstanceSpec): string | undefined;
+  creating?(spec: InstanceSpec, launcher: string): string | undefined;
   created?(spec: InstanceSpec): string | undefined;
   deleting?(instance: CloudInstance): string | undefined;
+  /** Called before a builder deletes an image in the cloud. */
+  deletingImage?(image: string): string | undefined;
   /** Called when a launcher has received a complete listing of a provider's instances. */
   listed?(listing: SeenListing): void;
   /** Discards all knowledge after an older state of ZooKeeper was restored. */

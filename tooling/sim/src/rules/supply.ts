@@ -1,4 +1,7 @@
-/** Liveness 5: the number of ready nodes is `min-ready`, regardless of the number of launchers. */
+/**
+ * Liveness 5: the number of ready nodes is `min-ready`, or what `spare` asks for, regardless of the number of
+ * launchers.
+ */
 
 import { MIN_READY_REQUESTOR } from '@nodepool/core';
 import type { Seen } from '../observed.js';
@@ -32,7 +35,7 @@ export function noExcessReadyNodes(view: CheckerView): Rule {
 function note(view: CheckerView, enoughSince: Map<string, number>): void {
   const labels = new Set([...enoughSince.keys(), ...view.labels]);
   for (const label of labels) {
-    if (supplyOf(view, label) < view.minReady(label)) enoughSince.delete(label);
+    if (supplyOf(view, label) < view.wantedReady(label, inUse(view, label))) enoughSince.delete(label);
     else if (!enoughSince.has(label)) enoughSince.set(label, view.now());
   }
 }
@@ -46,6 +49,12 @@ function supplyOf({ observed }: Pick<CheckerView, 'observed'>, label: string): n
     if (open && data['requestor'] === MIN_READY_REQUESTOR && stringsOf(data['node_types']).includes(label)) count += 1;
   }
   return count;
+}
+
+/** Returns the number of nodes of a label that are in use. */
+export function inUse({ observed }: Pick<CheckerView, 'observed'>, label: string): number {
+  const isInUse = ({ data }: Seen): boolean => data['state'] === 'in-use' && stringsOf(data['type']).includes(label);
+  return [...observed.nodes.values()].filter(isInUse).length;
 }
 
 export function isAvailable({ data, holder }: Seen, label: string): boolean {

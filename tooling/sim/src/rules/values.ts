@@ -1,6 +1,6 @@
 /** Reads and prints values of records. */
 
-import type { JsonObject } from '@nodepool/core';
+import { isJsonObject, type JsonObject } from '@nodepool/core';
 
 /** States that only a requestor sets. */
 export const REQUESTORS_STATES: ReadonlySet<unknown> = new Set(['in-use', 'used', 'hold']);
@@ -25,4 +25,10 @@ export function textOf(value: unknown): string {
 export function holdExpired(node: JsonObject, nowMs: number): boolean {
   const seconds = Number(node['hold_expiration'] ?? 0);
   return seconds > 0 && nowMs / 1000 >= Number(node['state_time']) + seconds;
+}
+
+/** Returns the review of the record of an upload. */
+export function reviewOf(upload: JsonObject | undefined): JsonObject | undefined {
+  const { review } = upload ?? {};
+  return isJsonObject(review) ? review : undefined;
 }

@@ -5,24 +5,33 @@ import type { TransactionOp } from '@nodepool/zookeeper';
 import { MIN_READY_REQUESTOR, type JsonObject } from '@nodepool/core';
 import type { Seen, SeenChange } from '../observed.js';
 import type { Rule, CheckerView } from './rule.js';
+import { LAUNCH_TEST } from './images.js';
 import { BACKING_OWNER } from './slots.js';
 
 /** Path of a node's or request's znode. */
 const RECORD = /^\/nodepool\/(nodes|requests)\/[^/]+$/;
+const REQUEST = /^\/nodepool\/requests\//;
 /** Requests for `min-ready` nodes, which launchers delete without a check, like any requestor. */
 const OWN_REQUEST = /^\/nodepool\/requests\/900-/;
+/** Requestors that are launchers. */
+const OWN_REQUESTORS: ReadonlySet<unknown> = new Set([MIN_READY_REQUESTOR, BACKING_OWNER, LAUNCH_TEST]);
 /** Unknown fields that other programs write into records. */
 const FOREIGN_FIELDS = ['span_info', 'requestor_data', 'x_future'];
 
 /** Safety 6: a process that has lost the lock writes nothing. */
-export function writesAreOwned(_: CheckerView): Rule {
+export function writesAreOwned({ observed }: CheckerView): Rule {
+  const isOwn = (path: string): boolean => {
+    const request = observed.requests.get(path.split('/').at(-1) ?? '');
+    // The deletion of a request that ended with its session changes nothing.
+    return OWN_REQUEST.test(path) || request === undefined || OWN_REQUESTORS.has(request.data['requestor']);
+  };
   return {
     number: 'S6',
     writing(ops) {
       const fenced = ops.some((op) => isFence(op));
       for (const op of ops) {
         if (op.type !== 'set' && op.type !== 'delete') continue;
-        if (!RECORD.test(op.path) || (op.type === 'delete' && OWN_REQUEST.test(op.path))) continue;
+        if (!RECORD.test(op.path) || (op.type === 'delete' && REQUEST.test(op.path) && isOwn(op.path))) continue;
         const versioned = op.version !== undefined && op.version >= 0;
         if (!versioned && !fenced) return `${op.path} is written without a version or the proof of a lock`;
       }
@@ -31,7 +40,7 @@ export function writesAreOwned(_: CheckerView): Rule {
     committed({ nodes, requests }) {
       for (const { id, before, after, by } of requests) {
         const requestor = before?.data['requestor'];
-        const theirs = before !== undefined && requestor !== MIN_READY_REQUESTOR && requestor !== BACKING_OWNER;
+        const theirs = before !== undefined && !OWN_REQUESTORS.has(requestor);
         if (theirs && after === undefined && by === 'launcher')
           return `a launcher removed request ${id} of a requestor`;
       }

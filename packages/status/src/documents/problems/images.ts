@@ -157,7 +157,7 @@ function reviewProblems({ name, uploads }: ImageStatus, now: number): Problem[] 
           severity: 'warning',
           key: `rejected ${name} ${provider} ${build}`,
           title: `The new image ${name} is ${review.standing} at ${provider}`,
-          effect: 'nodes of this provider use an older build',
+          effect: effectOnRequests(uploads, upload),
           remedy: `Repair the image and request a build, or \`nodepool image promote ${name} --provider ${provider} --build ${build}\`.`,
         },
       ];
@@ -172,11 +172,25 @@ function reviewProblems({ name, uploads }: ImageStatus, now: number): Problem[] 
         severity: 'warning',
         key: `waits ${name} ${provider} ${build}`,
         title: `The new image ${name} has been in the stage ${review.standing} at ${provider} for a day`,
-        effect: 'nodes of this provider use an older build',
+        effect: effectOnRequests(uploads, upload),
         remedy: `\`nodepool image promote ${name} --provider ${provider}\` ends its tests; \`nodepool explain label\` shows if no nodes are launched.`,
       },
     ];
   });
+}
+
+/** Returns the effect of an upload that serves no requests: they use another upload, or wait. */
+function effectOnRequests(uploads: readonly UploadStatus[], { provider, build }: UploadStatus): string {
+  const others = uploads.filter((other) => other.provider === provider && other.build !== build);
+  if (others.some(isServing)) return 'nodes of this provider use an older build';
+  const tested = uploads.find((other) => other.provider === provider && WAITING.includes(other.review?.standing ?? ''));
+  const until = tested === undefined ? 'another build is uploaded' : `build ${tested.build} has passed its tests`;
+  return `there is no older build: requests for its labels get no node of this provider until ${until}`;
+}
+
+/** Returns true if requests get the upload. */
+function isServing({ review, state, failure }: UploadStatus): boolean {
+  return state === 'ready' && failure === null && (review === null || review.standing === 'current');
 }
 
 /** Returns the groups of requests that wait for the image of a label. */

@@ -1,13 +1,31 @@
-/** The settings in force, which follow the files. Unusable files change nothing. */
+/** The settings in force, which follow their files. Unusable files change nothing. */
 
 import { isDeepStrictEqual } from 'node:util';
 import { watchFiles, type FileWatch, type WatchFiles } from '@nodepool/config';
-import { Emitter, reasonOf, type Clock, type Logger, type Metrics, type Timer } from '@nodepool/core';
-import { SETTINGS_PROBLEMS } from '../metrics.js';
-import { readSettings, SettingsError, type Settings } from './settings.js';
+import {
+  Emitter,
+  reasonOf,
+  type Clock,
+  type Gauge,
+  type LogFields,
+  type Logger,
+  type Metrics,
+  type Timer,
+} from '@nodepool/core';
+import { SettingsError } from './settings-file.js';
 
-export interface LiveSettingsOptions {
-  readonly file: string;
+/** Time for several files to change together (ms). */
+const DEBOUNCE_MS = 200;
+
+export interface LiveSettingsOptions<T> {
+  /** Reads the settings. Rejects with `SettingsError`. */
+  readonly read: () => Promise<T>;
+  /** Returns the files that are watched. */
+  readonly files: (settings: T) => readonly string[];
+  /** Number of problems in refused settings. */
+  readonly problems: Gauge<never>;
+  /** Returns the fields of the log entry when settings are applied. */
+  readonly describe: (settings: T) => LogFields;
   readonly clock: Clock;
   readonly log: Logger;
   readonly tasks: { run(name: string, work: () => Promise<void>): void };
@@ -16,11 +34,8 @@ export interface LiveSettingsOptions {
   readonly watch?: WatchFiles;
 }
 
-/** Time for several files to change together, in milliseconds. */
-const DEBOUNCE_MS = 200;
-
-export class LiveSettings {
-  private readonly changes: Emitter<Settings>;
+export class LiveSettings<T> {
+  private readonly changes: Emitter<T>;
   private watcher: FileWatch | undefined;
   private timer: Timer | undefined;
   private queue = Promise.resolve();
@@ -28,24 +43,27 @@ export class LiveSettings {
   private stopped = false;
 
   constructor(
-    private settings: Settings,
-    private readonly options: LiveSettingsOptions,
+    private settings: T,
+    private readonly options: LiveSettingsOptions<T>,
   ) {
-    this.changes = new Emitter((error) => options.log.error('The changed settings were not applied', error));
-    options.metrics.set(SETTINGS_PROBLEMS, {}, 0);
+    const { log, metrics, problems } = options;
+    this.changes = new Emitter((error) => log.error('The changed settings were not applied', error));
+    metrics.set(problems, {}, 0);
   }
 
-  get current(): Settings {
+  get current(): T {
     return this.settings;
   }
 
-  /** `listener` is also called when only a certificate has changed. */
-  onChange(listener: (settings: Settings) => void): () => void {
+  /** `listener` is also called with equal settings, since another file that they name may have changed. */
+  onChange(listener: (settings: T) => void): () => void {
     return this.changes.on(listener);
   }
 
   async start(): Promise<void> {
     await this.watchAgain();
+    // A file may have changed since it was read.
+    await this.reload();
   }
 
   /** Reads the files now. Never rejects. */
@@ -62,12 +80,10 @@ export class LiveSettings {
   }
 
   private async watchAgain(): Promise<void> {
-    const { file, log, watch = watchFiles } = this.options;
-    const { tokenFile, tls } = this.settings;
-    const files = [file, tokenFile, tls?.cert, tls?.key].filter((each) => each !== undefined);
+    const { files, log, watch = watchFiles } = this.options;
     const former = this.watcher;
     this.watcher = watch(
-      files,
+      files(this.settings),
       () => this.schedule(),
       (error) => log.warn('The settings cannot be watched: changes need a reload', { error }),
     );
@@ -86,25 +102,20 @@ export class LiveSettings {
 
   private async read(): Promise<void> {
     if (this.stopped) return;
-    const { file, log, metrics } = this.options;
+    const { read, files, log, metrics, problems: gauge, describe } = this.options;
     try {
-      const settings = await readSettings(file);
+      const settings = await read();
       const before = this.settings;
       this.settings = settings;
-      metrics.set(SETTINGS_PROBLEMS, {}, 0);
+      metrics.set(gauge, {}, 0);
       if (this.problems !== '') log.info('The settings are valid again and in force');
       this.problems = '';
-      if (!isDeepStrictEqual(settings.listen, before.listen)) {
-        log.warn('A changed address takes effect at the next start of the program', { listen: settings.listen });
-      }
-      if (!isDeepStrictEqual(settings, before))
-        log.info('Applying the changed settings', { tokens: settings.tokens.length });
+      if (!isDeepStrictEqual(settings, before)) log.info('Applying the changed settings', describe(settings));
       this.changes.emit(settings);
-      if (!isDeepStrictEqual([settings.tokenFile, settings.tls], [before.tokenFile, before.tls]))
-        await this.watchAgain();
+      if (!isDeepStrictEqual(files(settings), files(before))) await this.watchAgain();
     } catch (error) {
       const problems = error instanceof SettingsError ? error.problems : [reasonOf(error)];
-      metrics.set(SETTINGS_PROBLEMS, {}, problems.length);
+      metrics.set(gauge, {}, problems.length);
       const text = problems.join('\n');
       if (text !== this.problems) {
         log.error('The changed settings are refused; the previous ones stay in force', undefined, { problems });

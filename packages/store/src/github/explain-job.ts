@@ -1,7 +1,7 @@
 /** Explains why a job of GitHub Actions waits, from the records of bridges, requests and nodes. */
 
-import type { NodeState, RequestState } from '@nodepool/core';
-import type { KnownJob, RunnerData, ScaleSetRecord } from '@nodepool/store/github';
+import type { JsonValue, Node, NodeRequest, NodeState, RequestState } from '@nodepool/core';
+import { runnerDataIn, type KnownJob, type RunnerData, type ScaleSetRecord } from './records.js';
 
 /** A workflow run, perhaps with one of its jobs, as the page of GitHub names it. */
 export interface RunPage {
@@ -10,18 +10,58 @@ export interface RunPage {
   readonly run: number;
 }
 
-/** A request of a bridge. */
-export interface RunnerRequest {
+/** A request or a node of a bridge. */
+export interface RunnerPlace<S> {
   readonly id: string;
-  readonly state: RequestState;
+  readonly state: S;
   readonly data: RunnerData;
 }
 
-/** A node of a bridge. */
-export interface RunnerNode {
-  readonly id: string;
-  readonly state: NodeState;
-  readonly data: RunnerData;
+/** Finds the request and the node of jobs, by the name of their runner or by their own id. */
+export class RunnerPlaces {
+  private readonly requests: ReadonlyMap<string, RunnerPlace<RequestState>>;
+  private readonly nodes: ReadonlyMap<string, RunnerPlace<NodeState>>;
+
+  constructor(requests: Iterable<RunnerPlace<RequestState>>, nodes: Iterable<RunnerPlace<NodeState>>) {
+    this.requests = byRunnerAndJob(requests);
+    this.nodes = byRunnerAndJob(nodes);
+  }
+
+  requestOf(job: KnownJob): RunnerPlace<RequestState> | undefined {
+    return this.requests.get(`runner ${job.runner ?? ''}`) ?? this.requests.get(`job ${job.id}`);
+  }
+
+  nodeOf(job: KnownJob): RunnerPlace<NodeState> | undefined {
+    return this.nodes.get(`runner ${job.runner ?? ''}`) ?? this.nodes.get(`job ${job.id}`);
+  }
+}
+
+/** The records of a store. */
+interface Records {
+  readonly requests: { all(): Iterable<{ readonly id: string; readonly request: NodeRequest }> };
+  readonly nodes: { all(): Iterable<{ readonly id: string; readonly node: Node }> };
+}
+
+/** Returns the requests and the nodes of bridges. */
+export function runnerPlacesIn({ requests, nodes }: Records): RunnerPlaces {
+  return new RunnerPlaces(
+    [...requests.all()].flatMap(({ id, request }) => placeOf(id, request.state, request.requestor_data)),
+    [...nodes.all()].flatMap(({ id, node }) => placeOf(id, node.state, node.user_data)),
+  );
+}
+
+function placeOf<S>(id: string, state: S, value: JsonValue): readonly RunnerPlace<S>[] {
+  const data = runnerDataIn(value);
+  return data === undefined ? [] : [{ id, state, data }];
+}
+
+function byRunnerAndJob<S>(places: Iterable<RunnerPlace<S>>): ReadonlyMap<string, RunnerPlace<S>> {
+  const found = new Map<string, RunnerPlace<S>>();
+  for (const place of places) {
+    found.set(`runner ${place.data.runner}`, place);
+    if (place.data.job !== null) found.set(`job ${place.data.job.id}`, place);
+  }
+  return found;
 }
 
 export interface JobExplanation {
@@ -47,14 +87,13 @@ export function runPageOf(url: string): RunPage | undefined {
 export function explainJobs(
   page: RunPage,
   records: readonly ScaleSetRecord[],
-  requests: readonly RunnerRequest[],
-  nodes: readonly RunnerNode[],
+  places: RunnerPlaces,
   now: number,
 ): readonly JobExplanation[] {
   return records.flatMap((record) =>
     record.jobs
       .filter(({ repository, run }) => run === page.run && repository.toLowerCase() === page.repository.toLowerCase())
-      .map((job) => explained(job, record, requests, nodes, now)),
+      .map((job) => explained(job, record, places, now)),
   );
 }
 
@@ -67,23 +106,16 @@ export function explainUnknown(records: readonly ScaleSetRecord[]): readonly str
   });
 }
 
-function explained(
-  job: KnownJob,
-  record: ScaleSetRecord,
-  requests: readonly RunnerRequest[],
-  nodes: readonly RunnerNode[],
-  now: number,
-): JobExplanation {
-  const { name, id, state, since, runner } = job;
-  const request = requests.find(({ data }) => data.runner === runner || data.job?.id === id);
-  const node = nodes.find(({ data }) => data.runner === runner || data.job?.id === id);
+function explained(job: KnownJob, record: ScaleSetRecord, places: RunnerPlaces, now: number): JobExplanation {
+  const { name, state, since } = job;
   const seconds = Math.max(0, Math.round(now / 1000 - since));
   const says = [`It is ${state} for ${seconds} s.`];
   if (job.queued !== null && state !== 'completed') {
     says.push(`GitHub has had it in its queue since ${new Date(job.queued * 1000).toISOString()}.`);
   }
-  if (state === 'completed') says.push(`Its result is ${job.result ?? 'unknown'}.`);
-  else says.push(...progress(job, record, request, node));
+  const request = places.requestOf(job);
+  const node = places.nodeOf(job);
+  says.push(...explainProgress(job, record, places));
   return {
     ...{ job: name, state, scaleSet: nameOf(record), says },
     request: request?.id ?? null,
@@ -91,12 +123,12 @@ function explained(
   };
 }
 
-function progress(
-  { state, runner }: KnownJob,
-  record: ScaleSetRecord,
-  request: RunnerRequest | undefined,
-  node: RunnerNode | undefined,
-): readonly string[] {
+/** Returns the step of a job, and what it waits for: one sentence each, which do not change with time. */
+export function explainProgress(job: KnownJob, record: ScaleSetRecord, places: RunnerPlaces): readonly string[] {
+  const { state, runner, result } = job;
+  if (state === 'completed') return [`Its result is ${result ?? 'unknown'}.`];
+  const request = places.requestOf(job);
+  const node = places.nodeOf(job);
   const connection = record.problem === null ? [] : [connectionOf(record)];
   if (state === 'running')
     return [...connection, `Runner ${runner ?? 'unknown'} runs it on node ${node?.id ?? 'unknown'}.`];

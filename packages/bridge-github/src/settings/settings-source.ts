@@ -1,0 +1,16 @@
+/** The file of the settings, for `LiveSettings`. Keys and tokens are read at each login. */
+
+import type { LiveSettingsOptions } from '@nodepool/daemon';
+import { SETTINGS_PROBLEMS } from '../metrics.js';
+import { readSettings, type Settings } from './settings.js';
+
+type SettingsSource = Pick<LiveSettingsOptions<Settings>, 'read' | 'files' | 'problems' | 'describe'>;
+
+export function settingsSource(file: string): SettingsSource {
+  return {
+    read: () => readSettings(file),
+    files: () => [file],
+    problems: SETTINGS_PROBLEMS,
+    describe: ({ installations }) => ({ installations: installations.map(({ name }) => name) }),
+  };
+}

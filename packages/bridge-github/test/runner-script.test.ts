@@ -1,0 +1,58 @@
+/** The scripts that run on nodes, with the shell of this host. */
+
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { afterEach, beforeEach, expect, it } from '@jest/globals';
+import { startScript, stopScript } from '../src/runners/runner-script.js';
+
+let home: string;
+
+beforeEach(() => {
+  home = mkdtempSync(join(tmpdir(), 'nodepool-runner-script-'));
+  mkdirSync(join(home, 'actions-runner'));
+});
+afterEach(() => rmSync(home, { recursive: true }));
+
+/** Starts a runner, and resolves with its process group. */
+async function start(program: string): Promise<number> {
+  const path = join(home, 'actions-runner', 'run.sh');
+  writeFileSync(path, `#!/bin/sh\n${program}\n`);
+  chmodSync(path, 0o755);
+  const script = startScript({ runner: 'linux-1', folder: 'actions-runner', environment: {} });
+  const ssh = spawn('/bin/sh', ['-c', script], { cwd: home, env: { ...process.env, HOME: home } });
+  ssh.stdin.end('secret\n');
+  for await (const line of createInterface({ input: ssh.stdout })) if (line.includes('online')) break;
+  ssh.kill('SIGKILL');
+  await once(ssh, 'close');
+  return Number(readFileSync(join(home, '.nodepool-runners', 'linux-1', 'pid'), 'utf8'));
+}
+
+/** Returns true if a process of the group runs; ended ones that nothing has waited for do not count. */
+function isRunning(group: number): boolean {
+  const { stdout } = spawnSync('ps', ['-A', '-o', 'pgid=,stat='], { encoding: 'utf8' });
+  return stdout.split('\n').some((line) => {
+    const [pgid, state = 'Z'] = line.trim().split(/\s+/);
+    return Number(pgid) === group && !state.startsWith('Z');
+  });
+}
+
+it.each([
+  ['that ends when it is asked to', 'echo "Connected to GitHub"; sleep 600'],
+  ['that starts other programs', 'sleep 600 & echo "Connected to GitHub"; sleep 601'],
+  ['that ignores the request', 'trap "" TERM; echo "Connected to GitHub"; sleep 600'],
+])('a runner %s is ended with all its processes, and its folder is deleted', async (_what, program) => {
+  const group = await start(program);
+  expect(isRunning(group)).toBe(true);
+  const { status } = spawnSync('/bin/sh', ['-c', stopScript('linux-1')], { env: { ...process.env, HOME: home } });
+  expect([status, isRunning(group), existsSync(join(home, '.nodepool-runners', 'linux-1'))]).toEqual([0, false, false]);
+});
+
+it('a runner survives the end of its ssh session', async () => {
+  const group = await start('echo "Connected to GitHub"; sleep 600');
+  expect(isRunning(group)).toBe(true);
+  process.kill(-group, 'SIGKILL');
+});

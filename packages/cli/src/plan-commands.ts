@@ -1,0 +1,61 @@
+/** The commands that look ahead: `plan` and `journal`. */
+
+import { createRequire } from 'node:module';
+import { InvalidArgumentError, type Command } from 'commander';
+import type * as Journal from './commands/journal.js';
+import type * as Plan from './commands/plan.js';
+import { duration, example, formatOption, launcherOption, wholeNumber, type OnStore } from './options.js';
+import type { CommonOptions, ProcessIo } from './process-io.js';
+
+const load = createRequire(__filename);
+
+export function addPlanCommands(program: Command, io: ProcessIo, onStore: OnStore): void {
+  addPlan(program, io, onStore);
+  const journal = program
+    .command('journal')
+    .description('print the requests, launches and nodes of the last day, as JSON lines')
+    .addOption(launcherOption())
+    .action(({ launcher = [] }: { readonly launcher?: readonly string[] }) => {
+      const command = load('./commands/journal.js') as typeof Journal;
+      return command.journal(io, launcher, onStore);
+    });
+  example(journal, 'nodepool journal > day.jsonl');
+}
+
+function addPlan(program: Command, io: ProcessIo, onStore: OnStore): void {
+  const plan = program
+    .command('plan')
+    .description('replay the last day with the configuration of --config, and compare it with the one in force')
+    .option('--in-force <file>', 'configuration to compare with (default: /etc/nodepool/nodepool.yaml)')
+    .option(
+      '--requests <file>',
+      'journal or file of requests, instead of the journals of the launchers; can be repeated',
+      (file: string, files: readonly string[] | undefined) => [...(files ?? []), file],
+    )
+    .option('--since <duration>', 'the last part of the journal, e.g. 24h or 90m', duration)
+    .option('--fit <target>', 'search the smallest limit that holds a target, e.g. debian=p95:30s', fitTarget)
+    .option('--pool <provider/pool>', 'pool whose limit --fit searches (default: all pools that have the label)')
+    .option('--runs <n>', 'replays of each configuration, with different chance', wholeNumber(1, 100), 5)
+    .option('--jobs <n>', 'replays at the same time (default: the number of cores)', wholeNumber(1, 1000))
+    .option('--boot-time <duration>', 'duration of a launch if none was observed', duration, 60)
+    .addOption(launcherOption())
+    .addOption(formatOption(['pretty', 'json']))
+    .addHelpText('after', '\nThe drivers of the configurations must be installed; their clouds are not contacted.')
+    .action((options: Plan.PlanCliOptions) =>
+      (load('./commands/plan.js') as typeof Plan).plan(program.opts<CommonOptions>(), io, options, onStore),
+    );
+  example(
+    plan,
+    'nodepool plan --config nodepool-new.yaml\n  $ nodepool plan --requests day.jsonl --fit debian=p95:30s --pool alpha/main',
+  );
+}
+
+/** Parses `LABEL=pN:DURATION`. */
+function fitTarget(text: string): Plan.FitOption {
+  const [, label, percent, time] = /^(.+)=p(\d{1,2}(?:\.\d+)?):(\S+)$/.exec(text) ?? [];
+  const part = Number(percent) / 100;
+  if (label === undefined || time === undefined || part <= 0) {
+    throw new InvalidArgumentError('Expected LABEL=pN:DURATION, e.g. debian=p95:30s.');
+  }
+  return { label, part, waitMs: duration(time) * 1000 };
+}

@@ -1,0 +1,22 @@
+#!/usr/bin/env node
+/** The program `nodepool-slurm`. */
+
+import { systemClock, systemRandom } from '@nodepool/core';
+import { ignoreBrokenPipes } from '@nodepool/daemon/process-setup';
+import { run } from './program.js';
+
+const interruption = new AbortController();
+for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) {
+  process.on(signal, () => interruption.abort(new Error(`stopped by ${signal}`)));
+}
+ignoreBrokenPipes();
+
+async function main(): Promise<void> {
+  const { stdin, stdout, stderr } = process;
+  process.exitCode = await run(process.argv.slice(2), {
+    ...{ env: process.env, streams: { stdin, stdout, stderr }, clock: systemClock, random: systemRandom },
+    interrupted: interruption.signal,
+  });
+}
+
+void main();

@@ -1,0 +1,43 @@
+/** Metrics of the cost of nodes. Costs have no statsd keys, because the Python Nodepool has none. */
+
+import { counter, gauge, type Metrics } from '@nodepool/core';
+import { ReportedGauge } from '@nodepool/daemon';
+import type { CostMeter } from './cost-meter.js';
+
+export const COST_RATE = gauge(
+  'nodepool_node_cost_per_hour',
+  ['provider', 'label', 'use', 'currency'],
+  'Present cost of nodes per hour by use (in-use, idle, overhead), for machine types with a price. Each launcher reports all nodes.',
+);
+
+export const NODE_COST = counter(
+  'nodepool_node_cost_total',
+  ['provider', 'label', 'use', 'currency'],
+  'Cost of nodes since the start of the launcher, by use. Each launcher reports all nodes.',
+);
+
+export const TENANT_COST = counter(
+  'nodepool_tenant_cost_total',
+  ['tenant', 'project', 'currency'],
+  'Cost of the nodes that tenants and their projects have used since the start of the launcher. Each launcher reports all nodes.',
+);
+
+/** Starts to report. Returns a function that ends the reports. */
+export function reportCosts(meter: CostMeter, metrics: Metrics): () => void {
+  const read = meter.reader();
+  const rates = new ReportedGauge(metrics, COST_RATE);
+  return metrics.onCollect(() => {
+    const sums = new Map<string, number>();
+    for (const { provider, label, tenant, project, use, currency, perHour, amount } of read()) {
+      const labels = { provider, label, use, currency };
+      const key = JSON.stringify(labels);
+      const sum = (sums.get(key) ?? 0) + perHour;
+      sums.set(key, sum);
+      rates.set(labels, sum);
+      if (amount <= 0) continue;
+      metrics.count(NODE_COST, labels, amount);
+      if (use !== 'idle') metrics.count(TENANT_COST, { tenant, project, currency }, amount);
+    }
+    rates.end();
+  });
+}
