@@ -1,5 +1,5 @@
 # Container images of Nodepool: targets launcher (the default), builder, gateway, bridge-github and cli; see
-# docs/operating.md#in-containers.
+# docs/deploying.md#containers.
 #
 #   podman build --target launcher --tag nodepool-launcher .
 
@@ -11,19 +11,15 @@ WORKDIR /src
 COPY . .
 RUN npm install --global "$(node -p 'require("./package.json").packageManager')" \
   && pnpm install --frozen-lockfile \
-  && pnpm exec turbo run build --filter='./packages/*' --output-logs=errors-only
-RUN mkdir /packages \
-  && for package in pyyaml zookeeper core store requestor config daemon status launcher plan builder gateway bridge-github cli \
-    $(cd packages && ls --directory driver-* | grep --invert-match driver-kit); do \
-    (cd "packages/$package" && pnpm pack --pack-destination /packages) || exit 1; \
-  done
+  && pnpm pack:all --site /packages
 
 # Installs them as a site does, without development dependencies.
 FROM ${NODE_IMAGE} AS install
 WORKDIR /opt/nodepool
 COPY --from=build /packages /packages
 RUN npm init --yes \
-  && npm install --omit=dev --no-audit --no-fund --ignore-scripts /packages/*.tgz
+  && npm install --omit=dev --no-audit --no-fund --ignore-scripts /packages/*.tgz \
+  && npm sbom --omit=dev --sbom-format=cyclonedx >nodepool.cdx.json
 
 FROM ${NODE_IMAGE} AS base
 RUN apt-get update \
@@ -42,7 +38,7 @@ HEALTHCHECK NONE
 ENTRYPOINT ["/usr/bin/tini", "--", "nodepool"]
 CMD ["--help"]
 
-# Needs the privileges of disk-image-create: docs/operating.md#in-containers.
+# Needs the privileges of disk-image-create: docs/deploying.md#containers.
 FROM base AS builder
 USER root
 RUN apt-get update \

@@ -1,8 +1,11 @@
 #!/usr/bin/env bash
-# Builds the container images of the Dockerfile with buildah from Debian, as root, and runs the program of each. Without
-# access to a registry of images, a minimal Debian with this machine's Node.js takes the place of the base image.
+# Builds the container images of the Dockerfile with buildah from Debian, as root, and runs the program of each. Writes
+# what each image contains to .tools/sbom: the npm packages as CycloneDX, and the Debian packages as a list. Without access
+# to a registry of images, a minimal Debian with this machine's Node.js takes the place of the base image.
 #
 # Usage: tooling/setup/container.sh [TARGET...]      default: launcher cli; builder downloads 400 MB of packages
+#
+#   --all   all targets
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
@@ -11,6 +14,7 @@ export STORAGE_DRIVER=vfs BUILDAH_ISOLATION=chroot
 
 targets=("$@")
 [ $# -gt 0 ] || targets=(launcher cli)
+[ "${1-}" != --all ] || targets=(launcher builder gateway bridge-github cli)
 [ "$(id -u)" -eq 0 ] || { echo 'error: run it as root' >&2; exit 1; }
 command -v buildah >/dev/null || { echo 'error: apt-get install buildah mmdebstrap' >&2; exit 1; }
 
@@ -51,9 +55,16 @@ for target in "${targets[@]}"; do
   image=localhost/nodepool-$target
   buildah build --format docker --layers --build-arg "NODE_IMAGE=$base" --target "$target" --tag "$image" .
   container=$(buildah from "$image")
-  program=nodepool$([ "$target" = cli ] || echo "-$target")
+  case $target in
+    cli) program=nodepool ;;
+    bridge-github) program=nodepool-github ;;
+    *) program=nodepool-$target ;;
+  esac
   # shellcheck disable=SC2016
   buildah run "$container" -- sh -euc '[ "$(id -un)" = nodepool ]; "$1" --version; command -v tini' sh "$program"
+  mkdir -p .tools/sbom
+  buildah run "$container" -- cat /opt/nodepool/nodepool.cdx.json >".tools/sbom/image-$target.cdx.json"
+  buildah run "$container" -- dpkg-query --show >".tools/sbom/image-$target.debian.txt"
   buildah rm "$container" >/dev/null
   echo "$image: $program runs as the user nodepool"
 done

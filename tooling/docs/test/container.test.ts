@@ -1,6 +1,6 @@
 /** The Dockerfile passes a linter, and its images run unattended without privileges. */
 
-import { existsSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from '@jest/globals';
 import { DockerfileParser, type Dockerfile, type Instruction } from 'dockerfile-ast';
@@ -105,20 +105,11 @@ describe('the Dockerfile', () => {
     }
   });
 
-  it('packs existing packages, including all that the programs need', () => {
-    const [, list = ''] = /for package in ([a-z \\\n-]+?) \\\n/.exec(text) ?? [];
-    const packed = list.split(/\s+/).filter((name) => name !== '' && name !== '\\');
-    for (const name of packed) expect(existsSync(join(REPOSITORY, 'packages', name, 'package.json'))).toBe(true);
-    const needed = new Set(TARGETS);
-    for (const name of needed) {
-      const manifest = JSON.parse(readFileSync(join(REPOSITORY, 'packages', name, 'package.json'), 'utf8')) as {
-        readonly dependencies?: Readonly<Record<string, string>>;
-      };
-      for (const dependency of Object.keys(manifest.dependencies ?? {})) {
-        if (dependency.startsWith('@nodepool/')) needed.add(dependency.replace('@nodepool/', ''));
-      }
-    }
-    expect([...needed].filter((name) => !packed.includes(name))).toEqual([]);
+  it('packs the packages by the command that a site uses, and describes what it installs', () => {
+    const build = stages.find(({ name }) => name === 'build')?.instructions.map(contentOf) ?? [];
+    expect(build.join('\n')).toContain('pnpm pack:all --site /packages');
+    const install = stages.find(({ name }) => name === 'install')?.instructions.map(contentOf) ?? [];
+    expect(install.join('\n')).toMatch(/npm install --omit=dev .*\/packages\/\*\.tgz.*npm sbom /s);
   });
 
   it('excludes build results from its context', () => {

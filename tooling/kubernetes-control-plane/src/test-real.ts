@@ -1,7 +1,7 @@
 /**
- * Runs the tests of the Kubernetes drivers (`*.cluster.test.ts`) on a real control plane, and then launchers that are
- * killed again and again, with `kubectl` as the witness. The last line is the sum, as `./test` prints it. The program
- * prints SKIPPED and ends with status 0 if the programs of the control plane are missing.
+ * Applies the manifests of deploy/kubernetes to a real control plane, runs the tests of the Kubernetes drivers
+ * (`*.cluster.test.ts`) on it, and then launchers that are killed again and again, with `kubectl` as the witness. The
+ * last line is the sum, as `./test` prints it. Prints SKIPPED, with status 0, if the control plane is missing.
  */
 
 import { parseArgs } from 'node:util';
@@ -11,21 +11,27 @@ import { findBinaries } from './binaries.js';
 import { startControlPlane } from './control-plane.js';
 import { killStorm } from './kill-storm.js';
 import { Kubelet } from './kubelet.js';
+import { checkManifests } from './manifests.js';
 
 const DRIVER_FOLDER = 'packages/driver-kubernetes';
 const CLUSTER_TESTS = '\\.cluster\\.test\\.ts$';
 
-const HELP = `Usage: pnpm test:kubernetes
+const HELP = `Usage: pnpm test:kubernetes [--manifests]
 
-Runs the tests of the Kubernetes drivers on a real control plane, and then launchers that are killed again and again.
-The first run builds the control plane, which takes minutes. Has no options but --help.
+Applies the manifests of deploy/kubernetes to a real control plane, runs the tests of the Kubernetes drivers on it, and
+then launchers that are killed again and again. The first run builds the control plane, which takes minutes.
+
+  --manifests  apply the manifests only
+  --help       this text
 
 Exit status: 0 no test failed, or there is no control plane (SKIPPED); 1 a test failed; 2 wrong usage;
 130 the run was interrupted.
 `;
 
 async function main(): Promise<void> {
-  const { values } = parseArgs({ options: { help: { type: 'boolean', short: 'h', default: false } } });
+  const { values } = parseArgs({
+    options: { manifests: { type: 'boolean', default: false }, help: { type: 'boolean', short: 'h', default: false } },
+  });
   if (values.help) {
     process.stdout.write(HELP);
     return;
@@ -45,18 +51,26 @@ async function main(): Promise<void> {
   const totals: TestTotals[] = [];
   try {
     say(`a control plane runs at ${plane.url}`);
-    const env = { NODEPOOL_TEST_KUBECONFIG: plane.kubeconfig };
-    totals.push(await runTestFiles({ folder: DRIVER_FOLDER, pattern: CLUSTER_TESTS, env, inBand: false, interrupted }));
-    say('launching 200 nodes while 20 launchers are killed');
-    const problems = await untilAborted(killStorm(plane, say), interrupted);
-    for (const problem of problems) process.stdout.write(`FAILED: ${problem}\n`);
-    const hasPassed = problems.length === 0;
-    totals.push({ passed: hasPassed ? 1 : 0, failed: hasPassed ? 0 : 1, skipped: 0 });
+    say('applying the manifests of deploy/kubernetes');
+    totals.push(reportProblems(await checkManifests(plane, interrupted)));
+    if (!values.manifests) {
+      const env = { NODEPOOL_TEST_KUBECONFIG: plane.kubeconfig };
+      const tests = { folder: DRIVER_FOLDER, pattern: CLUSTER_TESTS, env, inBand: false, interrupted };
+      totals.push(await runTestFiles(tests));
+      say('launching 200 nodes while 20 launchers are killed');
+      totals.push(reportProblems(await untilAborted(killStorm(plane, say), interrupted)));
+    }
   } finally {
     await kubelet.stop();
     await plane.stop();
   }
   reportTotals(totals);
+}
+
+function reportProblems(problems: readonly string[]): TestTotals {
+  for (const problem of problems) process.stdout.write(`FAILED: ${problem}\n`);
+  const hasPassed = problems.length === 0;
+  return { passed: hasPassed ? 1 : 0, failed: hasPassed ? 0 : 1, skipped: 0 };
 }
 
 runCommandLine(HELP, main);

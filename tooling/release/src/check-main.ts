@@ -52,8 +52,7 @@ async function checkAll({ names, repository, signatures, sbom }: Selection, scra
   const progress = new Progress((text) => void process.stdout.write(text));
   const workspace = await copyWorkspace(workspaceRoot(), join(scratch, 'checkout'));
   const chosen = names.length === 0 ? workspace.packages : names.map((name) => packageNamed(workspace, name));
-  const needed = new Set(chosen.flatMap(({ name }) => withNeeds(workspace, name).map((each) => each.name)));
-  const involved = workspace.packages.filter(({ name }) => needed.has(name));
+  const involved = withNeeds(workspace, ...chosen.map(({ name }) => name));
   await build(workspace.root, involved);
   progress.say('built a copy of the checkout');
   const packed = new Map<string, PackedPackage>();

@@ -21,17 +21,31 @@ export interface PackedPackage {
   readonly bytes: number;
 }
 
+/** Returns the name of a package's file, e.g. `nodepool-core-1.0.0.tgz`. */
+export function tarballName({ name, version }: PublicPackage): string {
+  return `${shortName(name)}-${version}.tgz`;
+}
+
+/** Packs a built package into the folder. Resolves with the path of the file. */
+export async function packTarball(source: PublicPackage, into: string): Promise<string> {
+  const tarball = join(into, tarballName(source));
+  await run('pnpm', ['pack', '--out', tarball], { cwd: source.folder });
+  return tarball;
+}
+
 /** Packs a built package into `into` and unpacks it there. */
 export async function pack(source: PublicPackage, into: string): Promise<PackedPackage> {
-  const short = source.name.replace('@', '').replace('/', '-');
-  const tarball = join(into, `${short}-${source.version}.tgz`);
-  const unpacked = join(into, short);
+  const unpacked = join(into, shortName(source.name));
   await mkdir(unpacked, { recursive: true });
-  await run('pnpm', ['pack', '--out', tarball], { cwd: source.folder });
+  const tarball = await packTarball(source, into);
   await run('tar', ['-xzf', tarball, '-C', unpacked], { cwd: into });
   const folder = join(unpacked, 'package');
   const { files, bytes } = await filesBelow(folder);
   return { source, tarball, folder, manifest: await readManifest(folder), files, bytes };
+}
+
+function shortName(name: string): string {
+  return name.replace('@', '').replace('/', '-');
 }
 
 async function filesBelow(folder: string): Promise<{ files: string[]; bytes: number }> {

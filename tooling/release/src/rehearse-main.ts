@@ -9,6 +9,7 @@ import { runCommandLine } from '@nodepool/harness';
 import { connect } from '@nodepool/zookeeper';
 import { copyWorkspace } from './copy.js';
 import { Progress } from './progress.js';
+import { readGuide } from './rehearse/guide.js';
 import { rehearse } from './rehearse/rehearsal.js';
 import { startRegistry } from './rehearse/registry.js';
 import { workspaceRoot } from './workspace.js';
@@ -16,8 +17,8 @@ import { workspaceRoot } from './workspace.js';
 const HELP = `Usage: pnpm release:rehearse [--keep]
 
 Plays a release in a copy of this checkout, with a registry and a ZooKeeper of its own: publishes every package; runs a
-site from tarballs and one from the registry, with npm and with pnpm; publishes one driver alone and upgrades the sites;
-starts new drivers with "create @nodepool/driver", tests them and runs launchers with them.
+site from tarballs and one from the registry by the commands of the documentation, and one with pnpm; publishes one
+driver alone, upgrades the sites and rolls them back; starts new drivers with "create @nodepool/driver", tests them and runs launchers with them.
 
   --keep   keep the folders with the logs of all programs, and print their path
   --help   this text
@@ -42,7 +43,9 @@ async function runRehearsal(folder: string, progress: Progress): Promise<void> {
     await zooKeeper.connected({ timeoutMs: CONNECT_TIMEOUT_MS });
     const checkout = join(folder, 'checkout');
     await copyWorkspace(root, checkout);
-    await rehearse({ checkout, folder, registry, sharedZooKeeper: { servers: server.servers, zooKeeper }, progress });
+    const sharedZooKeeper = { servers: server.servers, zooKeeper };
+    const guide = await readGuide(checkout);
+    await rehearse({ checkout, folder, registry, sharedZooKeeper, progress, guide });
     progress.say('the rehearsal has succeeded');
   } finally {
     for (const step of undo.reverse()) await step();

@@ -27,6 +27,8 @@ export interface Workspace {
 
 /** Folder of public packages; those below `tooling/` are private. */
 const PUBLIC_FOLDER = 'packages';
+/** Name of a program's command; `create-driver` is a tool of driver authors. */
+const PROGRAM = /^nodepool(?:-|$)/;
 
 /** Returns the root of the workspace that contains `start`. */
 export function workspaceRoot(start: string = __dirname): string {
@@ -63,16 +65,24 @@ export async function readManifest(folder: string): Promise<JsonObject> {
   return value;
 }
 
-/** Returns a package and its workspace dependencies, with the package last. */
-export function withNeeds(workspace: Workspace, name: string): PublicPackage[] {
+/** Returns the packages and their workspace dependencies, each after the packages that it needs. */
+export function withNeeds(workspace: Workspace, ...names: readonly string[]): PublicPackage[] {
   const needed = new Set<string>();
   const add = (each: PublicPackage): void => {
     if (needed.has(each.name)) return;
     needed.add(each.name);
     for (const next of each.needs) add(packageNamed(workspace, next));
   };
-  add(packageNamed(workspace, name));
+  for (const name of names) add(packageNamed(workspace, name));
   return workspace.packages.filter((each) => needed.has(each.name));
+}
+
+/** Returns the names of the programs and the drivers, which a site installs. */
+export function sitePackages({ packages }: Workspace): string[] {
+  const isProgram = ({ manifest }: PublicPackage): boolean =>
+    Object.keys(objectAt(manifest, 'bin') ?? {}).some((command) => PROGRAM.test(command));
+  const isDriver = ({ manifest }: PublicPackage): boolean => objectAt(manifest, 'nodepool') !== undefined;
+  return packages.filter((each) => isProgram(each) || isDriver(each)).map(({ name }) => name);
 }
 
 /** Returns the package. Throws a `UsageError` that lists all names if it does not exist. */

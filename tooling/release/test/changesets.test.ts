@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { objectAt } from '@nodepool/core';
-import { inc, lt } from 'semver';
+import { gte, inc, major } from 'semver';
 import { changedSince, copyWorkspace, currentCommit, resetTo } from '../src/copy.js';
 import { addChangeset, applyChangesets } from '../src/versioning.js';
 import { readWorkspace, workspaceRoot, type PublicPackage } from '../src/workspace.js';
@@ -40,8 +40,15 @@ describe('a release', () => {
     await rm(root, { recursive: true, force: true });
   });
 
-  it('has no major version if it is the first one', () => {
-    for (const [name, version] of firstRelease) expect([name, lt(version, '1.0.0')]).toEqual([name, true]);
+  it('gives every package 1.0.0 if it is the first one, and the ranges that follow from it', async () => {
+    for (const { name, version } of packages) expect([name, gte(version, '1.0.0')]).toEqual([name, true]);
+    for (const driver of drivers()) expect(peerRange(driver)).toMatch(/^workspace:\^[1-9]/);
+    for (const name of firstRelease.keys())
+      expect(readFileSync(join(named(name).folder, 'CHANGELOG.md'), 'utf8')).toMatch(/^# @nodepool\//);
+    const { peerDependencies } = JSON.parse(
+      readFileSync(join(root, 'packages/create-driver/templates/common/_package.json'), 'utf8'),
+    ) as { readonly peerDependencies: Readonly<Record<string, string>> };
+    expect(peerDependencies[CORE]).toBe(`^${major(named(CORE).version)}`);
   });
 
   it('of a change in one driver contains only that driver', async () => {

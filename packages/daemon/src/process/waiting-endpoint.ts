@@ -52,6 +52,8 @@ export function createWaitingEndpoint(options: WaitingEndpointOptions): HttpServ
           .type('text/plain; charset=UTF-8')
           .send(`not ready: ${describeWait(wait(), clock)}`),
       );
+      // Gateways and bridges have this probe, too: a restart of the process does not bring ZooKeeper back.
+      app.get('/live', (_request, reply) => reply.type('text/plain; charset=UTF-8').send('OK'));
       app.get('/health', (_request, reply) =>
         reply.send({
           ...{ status: 'degraded', ready: false, zookeeper: 'connecting', caches: 'incomplete' },

@@ -5,8 +5,8 @@ import { mkdir, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { freePorts } from '@nodepool/dev-zookeeper';
 import { Program } from '@nodepool/harness';
-import { sleep, systemClock } from '@nodepool/core';
 import { QUIET_INSTALL, run } from '../command.js';
+import { untilAnswered } from './probe.js';
 
 /**
  * Installed on demand, because it would double the workspace's lock file. This is the last version for Node.js 20. The
@@ -14,7 +14,6 @@ import { QUIET_INSTALL, run } from '../command.js';
  */
 const VERDACCIO = { version: '6.8.0', overrides: { 'node-fetch': '^2.7.0' } } as const;
 const START_TIMEOUT_MS = 60_000;
-const POLL_INTERVAL_MS = 100;
 
 export interface Registry {
   readonly url: string;
@@ -42,7 +41,7 @@ export async function startRegistry(tools: string, folder: string): Promise<Regi
     logFile: join(folder, 'verdaccio.log'),
     cwd: folder,
   });
-  await server.while('answers', START_TIMEOUT_MS, (signal) => answers(`${url}/-/ping`, signal));
+  await server.while('answers', START_TIMEOUT_MS, (signal) => untilAnswered(`${url}/-/ping`, signal));
   const env = {
     ...QUIET_INSTALL,
     npm_config_userconfig: npmrc,
@@ -90,18 +89,4 @@ function configuration(folder: string, upstream: string): object {
     max_body_size: '100mb',
     log: { type: 'stdout', format: 'pretty', level: 'warn' },
   };
-}
-
-/** Polls until the server answers, since it does not announce its start. */
-async function answers(url: string, signal: AbortSignal): Promise<void> {
-  for (;;) {
-    try {
-      const answer = await fetch(url, { signal });
-      if (answer.ok) return;
-    } catch (error) {
-      if (signal.aborted) throw error;
-      // The server does not listen yet.
-    }
-    await sleep(systemClock, POLL_INTERVAL_MS, signal);
-  }
 }

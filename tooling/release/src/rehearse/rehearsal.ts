@@ -1,11 +1,13 @@
 /** The rehearsal, from the first release of the packages to the upgrade of a site. */
 
+import { generateKeyPairSync } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { freePorts } from '@nodepool/dev-zookeeper';
 import { exampleConfig } from '@nodepool/harness';
-import { pack } from '../pack.js';
 import type { Progress } from '../progress.js';
-import { readWorkspace, withNeeds } from '../workspace.js';
+import { readWorkspace } from '../workspace.js';
+import { follow, type Guide, type Substitutions } from './guide.js';
 import { clearListCaches, release, releaseOne } from './publish.js';
 import type { Registry } from './registry.js';
 import { Site, type SharedZooKeeper, type PackageManager } from './site.js';
@@ -18,7 +20,6 @@ const CONFIG = 'nodepool.yaml';
 /** Version of a package that was never released. */
 const UNRELEASED = '0.0.0';
 const LABELS = ['debian', 'fedora'] as const;
-const MANAGERS: readonly PackageManager[] = ['npm', 'pnpm'];
 /** Time limit for a launcher's metrics (ms). */
 const METRICS_MS = 15_000;
 
@@ -31,17 +32,21 @@ export interface RehearsalContext {
   readonly registry: Registry;
   readonly sharedZooKeeper: SharedZooKeeper;
   readonly progress: Progress;
+  /** Commands of the documentation. */
+  readonly guide: Guide;
 }
 
 /** Runs the rehearsal and rejects at the first failure. */
 export async function rehearse(context: RehearsalContext): Promise<void> {
   await publishAll(context);
-  for (const manager of MANAGERS) await runFromTarballs(context, manager);
+  await runFromTarballs(context);
   const sites: Site[] = [];
-  for (const manager of MANAGERS) sites.push(await installSite(context, manager));
   try {
+    sites.push(await installGuideSite(context), await installSite(context, 'pnpm'));
+    const [first] = await Promise.all(sites.map(driverOf));
     const version = await publishDriver(context);
     for (const site of sites) await upgrade(context, site, version);
+    for (const site of sites) await rollBack(context, site, String(first?.version));
   } finally {
     for (const site of sites) await site.stop();
   }
@@ -60,27 +65,61 @@ async function publishAll({ checkout, registry, progress }: RehearsalContext): P
   if (forgotten.length > 0) progress.say(`no changeset gives a version to ${forgotten.join(', ')}: add one`);
 }
 
-/** Installs a launcher and a driver from files in an empty folder, as a site without a registry does. */
-async function runFromTarballs(context: RehearsalContext, manager: PackageManager): Promise<void> {
-  const { checkout, folder, registry, sharedZooKeeper, progress } = context;
-  const workspace = await readWorkspace(checkout);
-  const needed = new Set([LAUNCHER, DRIVER].flatMap((name) => withNeeds(workspace, name).map((each) => each.name)));
-  const files: Record<string, string> = {};
-  for (const each of workspace.packages.filter(({ name }) => needed.has(name))) {
-    files[each.name] = `file:${(await pack(each, join(folder, 'packed', manager))).tarball}`;
-  }
-  const site = new Site(join(folder, `${manager}-from-tarballs`), manager, sharedZooKeeper, registry.env);
-  // pnpm needs an explicit override to install the packages' own dependencies from files.
-  await site.create(manager === 'pnpm' ? { pnpm: { overrides: files } } : {});
-  const wanted = manager === 'pnpm' ? [LAUNCHER, DRIVER] : Object.keys(files);
-  await site.install(...wanted.flatMap((name) => files[name] ?? []));
+/** Packs the checkout and installs the files in an empty folder, as a site without the published packages does. */
+async function runFromTarballs(context: RehearsalContext): Promise<void> {
+  const { checkout, folder, registry, sharedZooKeeper, progress, guide } = context;
+  const packed = join(folder, 'packed');
+  // The rehearsal's checkout has its dependencies.
+  const command = guide.pack.replace(/^pnpm install .*\n/, '');
+  await follow(command, { '/srv/nodepool-packages': packed }, { cwd: checkout, env: registry.env });
+  const site = new Site(join(folder, 'site-from-tarballs'), 'npm', sharedZooKeeper, registry.env);
+  const paths = { '/srv/nodepool-packages': packed, '/opt/nodepool': site.folder };
+  await follow(guide['from-tarballs'], paths, { cwd: folder, env: registry.env });
   try {
     await site.start(LABELS, CONFIG, (port) => config(sharedZooKeeper, port));
     await site.request(LABELS);
   } finally {
     await site.stop();
   }
-  progress.say(`${manager}: a launcher and one driver from tarballs in an empty folder serve a request`);
+  progress.say('npm: all packages from the files of pnpm pack:all, in an empty folder, serve a request');
+}
+
+/** Installs a site by the commands of the guide, starts its programs, and leaves the launcher running. */
+async function installGuideSite(context: RehearsalContext): Promise<Site> {
+  const { folder, registry, sharedZooKeeper, progress, guide } = context;
+  const site = new Site(join(folder, 'npm-site'), 'npm', sharedZooKeeper, registry.env);
+  const listed = await follow(guide.site, { '/opt/nodepool': site.folder }, { cwd: folder, env: registry.env });
+  if (!listed.includes('openstack')) throw new Error(`nodepool drivers lists no openstack:\n${listed}`);
+  await follow(guide.additions, {}, { cwd: site.folder, env: registry.env });
+  await site.start(LABELS, CONFIG, (port) => config(sharedZooKeeper, port));
+  await site.request(LABELS);
+  progress.say('npm: a site from the registry, installed by the commands of the guide, serves a request');
+  await tryBuilder(site, sharedZooKeeper);
+  await tryBridge(site);
+  progress.say('npm: its builder and its bridge start, serve their probes, and stop');
+  return site;
+}
+
+async function tryBuilder(site: Site, sharedZooKeeper: SharedZooKeeper): Promise<void> {
+  const [port = 0] = await freePorts(1);
+  const folders = { 'images-dir': join(site.folder, 'images'), 'build-log-dir': join(site.folder, 'builds') };
+  await site.write('builder.yaml', { ...config(sharedZooKeeper, port), ...folders });
+  const options = ['-c', join(site.folder, 'builder.yaml'), '--status-port', String(port)];
+  await site.tryProgram('nodepool-builder', options, `http://127.0.0.1:${port}/ready`);
+}
+
+/** Starts the bridge with an App whose server does not answer, since the process has to survive that. */
+async function tryBridge(site: Site): Promise<void> {
+  const [port = 0, closedPort = 0] = await freePorts(2);
+  const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
+  await site.write('app.pem', privateKey.export({ type: 'pkcs1', format: 'pem' }).toString());
+  const app = { 'client-id': 'Iv23liABCDEFGHIJKLMN', 'installation-id': 1, 'private-key': 'app.pem' };
+  await site.write('runner_key', '');
+  const scaleSet = { name: 'linux', 'node-label': LABELS[0], 'max-runners': 1, identity: 'runner_key' };
+  const installation = { name: 'acme', url: `http://127.0.0.1:${closedPort}/acme`, app, 'scale-sets': [scaleSet] };
+  await site.write('github.yaml', { installations: [installation] });
+  const files = ['-c', join(site.folder, CONFIG), '-g', join(site.folder, 'github.yaml')];
+  await site.tryProgram('nodepool-github', [...files, '--status-port', String(port)], `http://127.0.0.1:${port}/live`);
 }
 
 /** Installs a site from the registry and leaves its launcher running. */
@@ -111,16 +150,51 @@ async function publishDriver({ checkout, registry, progress }: RehearsalContext)
 }
 
 /** Upgrades only the driver while the launcher is running, then restarts the launcher. */
-async function upgrade({ sharedZooKeeper, progress }: RehearsalContext, site: Site, version: string): Promise<void> {
-  await site.install(`${DRIVER}@${version}`);
-  const listed = await driverOf(site);
-  if (listed.version !== version || listed.error !== null) {
-    throw new Error(
-      `${site.manager}: nodepool drivers lists ${JSON.stringify(listed)} after the upgrade to ${version}`,
+async function upgrade(context: RehearsalContext, site: Site, version: string): Promise<void> {
+  const install = site.manager === 'npm' ? context.guide['upgrade-driver'] : undefined;
+  await changeDriver(context, site, version, install, {});
+  if (site.manager === 'npm') {
+    // The upgrade of everything finds the versions that are installed.
+    await follow(
+      context.guide.upgrade,
+      { '/opt/nodepool': site.folder },
+      { cwd: site.folder, env: context.registry.env },
     );
   }
+  context.progress.say(`${site.manager}: upgraded to ${DRIVER}@${version}, and restarted; serves a request`);
+}
+
+/** Returns to the first version of the driver. */
+async function rollBack(context: RehearsalContext, site: Site, version: string): Promise<void> {
+  const install = site.manager === 'npm' ? context.guide['roll-back'] : undefined;
+  await changeDriver(context, site, version, install, { '1.0.0': version });
   await site.stop();
-  await site.start(LABELS, CONFIG, (port) => config(sharedZooKeeper, port));
+  context.progress.say(`${site.manager}: rolled back to ${DRIVER}@${version}; serves a request`);
+}
+
+/** Installs a version of the driver, by the commands of the guide if they are given, and restarts the launcher. */
+async function changeDriver(
+  { sharedZooKeeper, registry }: RehearsalContext,
+  site: Site,
+  version: string,
+  block: string | undefined,
+  substitutions: Substitutions,
+): Promise<void> {
+  const restart = async (): Promise<void> => {
+    const listed = await driverOf(site);
+    if (listed.version !== version || listed.error !== null) {
+      throw new Error(`${site.manager}: nodepool drivers lists ${JSON.stringify(listed)} instead of ${version}`);
+    }
+    await site.stop();
+    await site.start(LABELS, CONFIG, (port) => config(sharedZooKeeper, port));
+  };
+  if (block === undefined) {
+    await site.install(`${DRIVER}@${version}`);
+    await restart();
+  } else {
+    const names = { '@nodepool/driver-openstack': DRIVER, ...substitutions };
+    await follow(block, names, { cwd: site.folder, env: registry.env, restart });
+  }
   await site.request(LABELS);
   const running = new RegExp(
     `^nodepool_driver_info\\{[^}]*version="${version.replaceAll('.', '\\.')}"[^}]*\\} 1$`,
@@ -129,8 +203,6 @@ async function upgrade({ sharedZooKeeper, progress }: RehearsalContext, site: Si
   if (!running.test(await site.metrics(AbortSignal.timeout(METRICS_MS)))) {
     throw new Error(`${site.manager}: the metrics of the launcher do not name ${DRIVER}@${version} after a restart`);
   }
-  await site.stop();
-  progress.say(`${site.manager}: upgraded to ${DRIVER}@${version}, and restarted; serves a request`);
 }
 
 /** Creates a new driver, tests it, runs it by path, and installs it like any other. */

@@ -8,6 +8,7 @@ import { labelsOffered, noNodesLeft, Program, registeredPools } from '@nodepool/
 import { openRequestor } from '@nodepool/requestor';
 import type { ZooKeeper } from '@nodepool/zookeeper';
 import { run, type CommandOptions } from '../command.js';
+import { untilAnswered } from './probe.js';
 
 export type PackageManager = 'npm' | 'pnpm';
 
@@ -112,6 +113,23 @@ export class Site {
   async metrics(signal: AbortSignal): Promise<string> {
     const answer = await fetch(`http://127.0.0.1:${this.port}/metrics`, { signal });
     return await answer.text();
+  }
+
+  /** Starts another installed program, waits until it serves `path` at the port, and stops it. */
+  async tryProgram(program: string, args: readonly string[], probe: string): Promise<void> {
+    const started = await Program.start({
+      name: `${program} in ${this.folder}`,
+      command: this.installed(program),
+      args,
+      logFile: join(this.folder, `${program}.log`),
+      cwd: this.folder,
+    });
+    try {
+      await started.while(`answers at ${probe}`, START_TIMEOUT_MS, (signal) => untilAnswered(probe, signal));
+    } finally {
+      await started.stop();
+    }
+    if (started.exit?.code !== 0) throw new Error(`${started.name} did not end cleanly\n${started.logTail()}`);
   }
 
   /** Stops the launcher. Idempotent; rejects if it does not exit cleanly. */
