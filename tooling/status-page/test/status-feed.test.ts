@@ -92,7 +92,18 @@ describe('the stream of the status page', () => {
     const [first] = await viewer.received(1);
     expect(Object.keys(first?.sections ?? {}).sort()).toEqual(
       [
-        ...['failures', 'history', 'labels', 'launcher', 'missing', 'nodes', 'problems', 'providers', 'reasons'],
+        ...[
+          'costs',
+          'failures',
+          'history',
+          'labels',
+          'launcher',
+          'missing',
+          'nodes',
+          'problems',
+          'providers',
+          'reasons',
+        ],
         ...['presentStep', 'requests', 'toNode'],
       ].sort(),
     );

@@ -44,7 +44,7 @@ const entry: JsonObject = {
   required: ['cron'],
   anyOf: [{ required: ['min'] }, { required: ['max'] }, { required: ['spare'] }],
   additionalProperties: false,
-  description: 'Values for a time of day or week. Of several entries that apply, the last one decides.',
+  description: 'Values for a time of day or week. The last one of the entries that apply decides.',
 };
 
 const forecast: JsonObject = {

@@ -296,7 +296,8 @@ describe('a pool that accepts creations and never finishes them', () => {
     ids.push(await world.submit(['small']));
     const since = world.clock.monotonic();
     for (const id of ids) expect(await ended(id)).toBe('fulfilled');
-    expect(world.clock.monotonic() - since).toBeLessThan(70_000);
+    // One probe of the stuck pool costs its request 30 s more.
+    expect(world.clock.monotonic() - since).toBeLessThan(100_000);
     expect(launches.filter((place) => place.startsWith('other/'))).toHaveLength(4);
   });
 
