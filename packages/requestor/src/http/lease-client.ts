@@ -1,6 +1,14 @@
 /** A client of `nodepool-gateway`. */
 
-import { reasonOf, sleep, systemClock, systemRandom, untilAborted, type Clock, type RandomSource } from '@nodepool/core';
+import {
+  reasonOf,
+  sleep,
+  systemClock,
+  systemRandom,
+  untilAborted,
+  type Clock,
+  type RandomSource,
+} from '@nodepool/core';
 import type { LeaseDocument, LeaseOutcome, LeaseState, NewLease, ProblemDocument } from './documents.js';
 import { eventsOf } from './server-sent-events.js';
 
