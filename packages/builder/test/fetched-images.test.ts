@@ -7,7 +7,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
-import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { silentLogger, systemClock, type ImageSourceConfig } from '@nodepool/core';
 import { FetchedImages, type SourceJob } from '../src/index.js';
 
@@ -91,6 +91,23 @@ describe('a download', () => {
     expect(sha256(await file())).toBe(sha256(large));
     expect(starts).toEqual([0, expect.any(Number)]);
     expect(starts[1]).toBeGreaterThan(0);
+  });
+
+  it('ends with its signal in the middle, even if fetch misses that', async () => {
+    const { fetch } = globalThis;
+    const missing = jest.spyOn(globalThis, 'fetch').mockImplementation((url, { signal: _, ...options } = {}) => {
+      return fetch(url, options);
+    });
+    const stop = new AbortController();
+    answer = (_request, response) => {
+      response.write(CONTENT, () => stop.abort(new Error('stop')));
+    };
+    try {
+      const fetching = images().fetch(job({ url: `${base}/debian.raw`, sha256: sha256(CONTENT) }, stop.signal));
+      await expect(fetching).rejects.toThrow('stop');
+    } finally {
+      missing.mockRestore();
+    }
   });
 
   it('continues after the death of the builder, and not with the part of another image', async () => {

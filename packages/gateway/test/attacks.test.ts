@@ -171,13 +171,35 @@ describe('clients that send too much or too slowly', () => {
     expect(head.toString()).toContain('application/problem+json');
   });
 
+  it('get 400 for data that is nested too deeply for its readers', async () => {
+    const gateway = await world.gateway();
+    const nested = (levels: number): string =>
+      `{"labels": ["debian"], "data": ${'['.repeat(levels)}${']'.repeat(levels)}}`;
+    const statuses = [100, 101, 30_000].map(async (levels) => {
+      const headers = { 'content-type': 'application/json' };
+      return (await gateway.fetch('/v1/leases', { method: 'POST', headers, body: nested(levels) })).status;
+    });
+    expect(await Promise.all(statuses)).toEqual([201, 400, 400]);
+  });
+
+  it('get problem details for paths that the HTTP library refuses', async () => {
+    const gateway = await world.gateway();
+    for (const id of ['a'.repeat(5000), '%', '%ff']) {
+      const answer = await text(raw(gateway, `GET /v1/leases/${id} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`));
+      expect(answer).toMatch(/^HTTP\/1\.1 400 /);
+      expect(answer).toContain('application/problem+json');
+    }
+  });
+
   it('do not delay others, and are disconnected', async () => {
     const gateway = await world.gateway();
-    const slow = Array.from({ length: 50 }, () =>
-      raw(gateway, `POST /v1/leases HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${TOKENS.acme}\r\nContent-Le`),
-    );
+    const head = `POST /v1/leases HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${TOKENS.acme}\r\nContent-Length: 50\r\n`;
+    const beginnings = [head, `${head}Content-Type: application/json\r\n\r\n{"la`];
+    const slow = beginnings.flatMap((data) => Array.from({ length: 25 }, () => raw(gateway, data)));
     await gateway.client().labels();
-    await Promise.all(slow.map((socket) => once(socket.resume(), 'close')));
+    // A connection that is only idle for too long gets no answer.
+    for (const answer of await Promise.all(slow.map((socket) => text(socket))))
+      expect(answer).toMatch(/^HTTP\/1\.1 408 /);
   });
 
   it('cannot smuggle requests or use paths outside of the API', async () => {

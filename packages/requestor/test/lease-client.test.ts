@@ -58,6 +58,10 @@ const stream = (...leases: readonly object[]): Answer => {
   const events = leases.map((lease) => `event: lease\ndata: ${JSON.stringify(lease)}\n\n`).join('');
   return () => new Response(`retry: 1000\n\n: alive\n\n${events}`);
 };
+/** The beginning of an answer whose rest never arrives. */
+function silent(beginning: string): ReadableStream<Uint8Array> {
+  return new ReadableStream({ start: (controller) => controller.enqueue(new TextEncoder().encode(beginning)) });
+}
 
 it('repeats a creation with the same key until it is answered', async () => {
   const network = new Network(
@@ -132,6 +136,12 @@ it('ends an attempt without an answer, and a call whose signal aborts', async ()
   expect(network.requests.at(-1)?.options.signal?.aborted).toBe(true);
 });
 
+it('ends an answer that stops in the middle, even if fetch misses the signal', async () => {
+  const network = new Network(() => new Response(silent('{"id":')), json(LEASE));
+  expect((await network.run(network.client().get(LEASE.id))).id).toBe(LEASE.id);
+  expect(network.requests).toHaveLength(2);
+});
+
 it('reads the token for each request, and reports its error at once', async () => {
   let count = 0;
   const network = new Network(json(LEASE));
@@ -161,6 +171,19 @@ describe('a followed lease', () => {
     })();
     await network.run(following);
     expect(seen).toEqual(['waiting', 'ready', 'ended']);
+  });
+
+  it('is followed until the signal aborts, even if fetch misses that', async () => {
+    const network = new Network(() => new Response(silent(`event: lease\ndata: ${JSON.stringify(LEASE)}\n\n`)));
+    const stop = new AbortController();
+    const following = (async (): Promise<void> => {
+      for await (const { state } of network.client().follow(LEASE.id, { signal: stop.signal })) {
+        if (state === 'waiting') network.clock.schedule(1000, () => stop.abort(new Error('stop')));
+      }
+    })();
+    await expect(network.run(following)).rejects.toThrow('stop');
+    expect(network.clock.monotonic()).toBeLessThan(30_000);
+    expect(network.requests).toHaveLength(1);
   });
 
   it('is ready, or has ended before', async () => {

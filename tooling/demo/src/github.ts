@@ -61,13 +61,14 @@ export class GithubDemo {
   /** Returns addresses, and commands to paste into another terminal. */
   whereToLook(): string {
     const { folder } = this.environment;
+    const [job] = this.github.inspect.jobs();
     const nodepool = `node ${relative(process.cwd(), programPath('nodepool'))} -c ${configFileOf({ folder })}`;
     return `
 For GitHub Actions:
 
   queue jobs         ${this.github.controlUrl}/
   bridge's log       tail -f ${this.bridge.logFile}
-  explain a job      ${nodepool} explain job ${this.github.url}/acme/app/actions/runs/1001
+  explain a job      ${nodepool} explain job ${this.github.url}/acme/app/actions/runs/${job?.runId ?? 'RUN'}
 `;
   }
 

@@ -97,7 +97,8 @@ async function receive({ url, sha256, file, maxBytes, clock, signal, log }: Down
   try {
     // Without this header, a server may compress what it sends, and the checksum would differ.
     const headers = { 'accept-encoding': 'identity', ...range };
-    const answer = await fetch(url, { headers, signal: AbortSignal.any([signal, idle.signal]) });
+    const stop = AbortSignal.any([signal, idle.signal]);
+    const answer = await fetch(url, { headers, signal: stop });
     if (answer.status === 416 && isContinued) {
       // The file was complete, or has changed: the checksum tells.
       await answer.body?.cancel();
@@ -119,6 +120,8 @@ async function receive({ url, sha256, file, maxBytes, clock, signal, log }: Down
       body,
       boundedBytes(url, file, { maxBytes, present }),
       createWriteStream(file, { flags: isRest ? 'a' : 'w' }),
+      // The fetch of Node.js 22 can miss the signal once it has returned the answer.
+      { signal: stop },
     );
   } finally {
     idle.stop();

@@ -122,13 +122,18 @@ export class GatewayServer {
       onProtoPoisoning: 'error',
       onConstructorPoisoning: 'error',
       exposeHeadRoutes: false,
+      // Faults that the HTTP library finds before the routes, such as a path that cannot be decoded.
+      frameworkErrors: (error: unknown, request: FastifyRequest, reply: FastifyReply) =>
+        void this.fail(error, request, reply),
     } as const;
+    // Node.js applies the shorter of both limits to the headers only, so they must be equal.
+    const timing = { connectionsCheckingInterval: CHECK_MS, headersTimeout: REQUEST_TIMEOUT_MS };
     const app =
       certificate === undefined
-        ? fastify({ ...common, http: { connectionsCheckingInterval: CHECK_MS } })
+        ? fastify({ ...common, http: timing })
         : (fastify({
             ...common,
-            https: { ...certificate, minVersion: 'TLSv1.2', connectionsCheckingInterval: CHECK_MS },
+            https: { ...certificate, ...timing, minVersion: 'TLSv1.2' },
           }) as unknown as FastifyInstance);
     app.removeContentTypeParser('text/plain');
     app.addHook('onRequest', (request, reply) => this.admit(request, reply));

@@ -37,6 +37,8 @@ export interface LeaseRoutesOptions {
 /** Time limit of the calls to ZooKeeper of one request, in milliseconds. */
 const CALL_TIMEOUT_MS = 8000;
 const MAX_NODES = 1000;
+/** Nesting of `data` that every reader of the lease and of the node request can parse. */
+const MAX_NESTING = 100;
 const ID = /^[0-9a-f]{32}$/;
 
 const checkNewLease = bodyCheck<NewLease>('NewLease');
@@ -193,6 +195,9 @@ class LeaseRoutes {
     if (wanted.length > MAX_NODES) {
       throw new ProblemError('bad-request', `a lease has at most ${MAX_NODES} nodes`);
     }
+    if (isDeeper(data, MAX_NESTING)) {
+      throw new ProblemError('bad-request', `the body/data has more than ${MAX_NESTING} levels`);
+    }
     return {
       labels: wanted,
       name: name ?? null,
@@ -249,6 +254,12 @@ const TRACEPARENT = /^00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/;
 /** Returns the trace of the client; undefined if the header is missing or wrong, as the standard demands. */
 function traceOf({ headers: { traceparent } }: FastifyRequest): string | undefined {
   return typeof traceparent === 'string' && TRACEPARENT.test(traceparent) ? traceparent : undefined;
+}
+
+/** Returns true if objects and arrays in the value are nested in more than this number of levels. */
+function isDeeper(value: unknown, levels: number): boolean {
+  if (typeof value !== 'object' || value === null) return false;
+  return levels === 0 || Object.values(value).some((each) => isDeeper(each, levels - 1));
 }
 
 function checkLifetime({ grant }: Principal, seconds: number | undefined): void {

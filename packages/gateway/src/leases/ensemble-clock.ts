@@ -1,6 +1,7 @@
 /**
  * The time of the ZooKeeper ensemble. Leases expire by this time, so that gateways with wrong clocks agree. The answer
- * to each write has the time of the server.
+ * to each write has the time of the server. Between the answers, the monotonic clock of this process counts, since its
+ * other clock can jump.
  */
 
 import type { Clock } from '@nodepool/core';
@@ -8,8 +9,8 @@ import { ensurePath, isZooKeeperError, type CallOptions, type Stat, type ZooKeep
 import { CLOCK_PATH } from './record.js';
 
 export class EnsembleClock {
-  /** Time of the ensemble minus that of this process, in milliseconds; undefined before the first measurement. */
-  private offsetMs: number | undefined;
+  /** Time of the ensemble at the zero of the monotonic clock, unix ms; undefined before the first measurement. */
+  private originMs: number | undefined;
 
   constructor(
     private readonly zooKeeper: ZooKeeper,
@@ -18,13 +19,14 @@ export class EnsembleClock {
 
   /** The current time in unix seconds. */
   now(): number {
-    return (this.clock.now() + (this.offsetMs ?? 0)) / 1000;
+    const { clock, originMs } = this;
+    return (originMs === undefined ? clock.now() : originMs + clock.monotonic()) / 1000;
   }
 
   /** Measures the time with a write. */
   async measure(options?: CallOptions): Promise<void> {
     for (;;) {
-      const sent = this.clock.now();
+      const sent = this.clock.monotonic();
       try {
         this.observe(await this.zooKeeper.set(CLOCK_PATH, new Uint8Array(), options), sent);
         return;
@@ -36,12 +38,12 @@ export class EnsembleClock {
     }
   }
 
-  /** Notes the time of a write of this process, which was sent at `sentMs` of its clock. */
+  /** Notes the time of a write of this process, which was sent at `sentMs` of its monotonic clock. */
   observe({ mtime }: Pick<Stat, 'mtime'>, sentMs: number): void {
-    const received = this.clock.now();
-    // A slow answer or a jump of the clock tells little.
-    if (received < sentMs || received - sentMs > MAX_ROUND_TRIP_MS) return;
-    this.offsetMs = mtime - (sentMs + received) / 2;
+    const received = this.clock.monotonic();
+    // A slow answer tells little.
+    if (received - sentMs > MAX_ROUND_TRIP_MS) return;
+    this.originMs = mtime - (sentMs + received) / 2;
   }
 }
 

@@ -209,7 +209,7 @@ export class LeaseTable {
     if (op.type !== 'set') return undefined;
     const { path, data } = op;
     const expectation = this.tree?.expect([path]);
-    const sent = clock.now();
+    const sent = clock.monotonic();
     try {
       const stat = await zooKeeper.set(path, data, { ...options, version: entry.version });
       time.observe(stat, sent);

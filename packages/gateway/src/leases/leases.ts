@@ -77,6 +77,10 @@ export class Leases {
       gateway: identifier,
     });
     table.onChange(({ id }) => onChange(id));
+    // The monotonic clock stands still while the machine is suspended, which ends the session.
+    table.onComplete((complete) => {
+      if (complete) this.measureNow();
+    });
   }
 
   /** True while all records are known. */
@@ -117,16 +121,20 @@ export class Leases {
 
   /** Measures the time from time to time, because a gateway without writes does not learn it. */
   private measureLater(): void {
-    const { signal } = this.stopping;
-    if (signal.aborted) return;
+    if (this.stopping.signal.aborted) return;
     this.measuring = this.options.clock.schedule(
       MEASURE_MS,
       () => {
-        this.tasks.run('measure the time of ZooKeeper', () => this.repeated(() => this.time.measure({ signal })));
+        this.measureNow();
         this.measureLater();
       },
       { background: true },
     );
+  }
+
+  private measureNow(): void {
+    const { signal } = this.stopping;
+    this.tasks.run('measure the time of ZooKeeper', () => this.repeated(() => this.time.measure({ signal })));
   }
 
   /** Repeats `work` until it succeeds or the gateway stops. */

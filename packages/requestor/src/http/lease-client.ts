@@ -1,6 +1,14 @@
 /** A client of `nodepool-gateway`. */
 
-import { reasonOf, sleep, systemClock, systemRandom, type Clock, type RandomSource } from '@nodepool/core';
+import {
+  reasonOf,
+  sleep,
+  systemClock,
+  systemRandom,
+  untilAborted,
+  type Clock,
+  type RandomSource,
+} from '@nodepool/core';
 import type { LeaseDocument, LeaseOutcome, LeaseState, NewLease, ProblemDocument } from './documents.js';
 import { eventsOf } from './server-sent-events.js';
 
@@ -165,7 +173,7 @@ export class LeaseClient {
     for (;;) {
       const answer = await this.request({ method: 'GET', path: `${leasePath(id)}/events`, ...given(signal) }, true);
       try {
-        for await (const { event, data } of eventsOf(answer, this.clock)) {
+        for await (const { event, data } of eventsOf(answer, this.clock, signal)) {
           if (event !== 'lease' || data === last) continue;
           last = data;
           const lease = JSON.parse(data) as LeaseDocument;
@@ -235,6 +243,7 @@ export class LeaseClient {
     const timer = this.clock.schedule(attemptTimeoutMs, () =>
       timeout.abort(new Error(`no answer within ${attemptTimeoutMs / 1000} s`)),
     );
+    const ended = signal === undefined ? timeout.signal : AbortSignal.any([timeout.signal, signal]);
     try {
       const answer = await send(`${this.url}${path}`, {
         method,
@@ -247,10 +256,11 @@ export class LeaseClient {
         ...(body === undefined ? {} : { body: JSON.stringify(body) }),
         // A redirect would send the token to another server.
         redirect: 'error',
-        signal: signal === undefined ? timeout.signal : AbortSignal.any([timeout.signal, signal]),
+        signal: ended,
       });
       if (stream && answer.ok) return answer;
-      const text = await textOf(answer);
+      // The fetch of Node.js 22 can miss the signal once it has returned the answer.
+      const text = await untilAborted(textOf(answer), ended);
       return new Response(answer.status === 204 ? null : text, { status: answer.status, headers: answer.headers });
     } finally {
       timer.cancel();

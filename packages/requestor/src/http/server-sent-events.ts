@@ -1,6 +1,6 @@
 /** Reads server-sent events (WHATWG HTML, section 9.2.6). */
 
-import type { Clock, Timer } from '@nodepool/core';
+import { untilAborted, type Clock, type Timer } from '@nodepool/core';
 
 export interface ServerSentEvent {
   readonly event: string;
@@ -11,15 +11,23 @@ export interface ServerSentEvent {
 const SILENCE_MS = 35_000;
 const MAX_EVENT_CHARACTERS = 5_000_000;
 
-/** Yields the events of an answer until it ends. Throws if it breaks, is silent for too long, or is too large. */
-export async function* eventsOf(answer: Response, clock: Clock): AsyncGenerator<ServerSentEvent, void, undefined> {
+/**
+ * Yields the events of an answer until it ends. Throws if it breaks, is silent for too long, or is too large, and the
+ * reason of the signal after that has aborted: `fetch` of Node.js 22 can miss that once it has returned the answer.
+ */
+export async function* eventsOf(
+  answer: Response,
+  clock: Clock,
+  signal?: AbortSignal,
+): AsyncGenerator<ServerSentEvent, void, undefined> {
   const reader = answer.body?.getReader();
   if (reader === undefined) return;
   const decoder = new TextDecoder();
   let text = '';
   try {
     for (;;) {
-      const part = await withSilence(clock, reader);
+      const reading = withSilence(clock, reader);
+      const part = await (signal === undefined ? reading : untilAborted(reading, signal));
       if (part.done) return;
       text += decoder.decode(part.value, { stream: true }).replaceAll('\r', '');
       if (text.length > MAX_EVENT_CHARACTERS) throw new Error('an event of the stream is too large');
