@@ -39,7 +39,7 @@ export class Fields {
   texts(key: string): readonly string[] {
     const value = this.value(key);
     if (!Array.isArray(value)) throw wrong(key, 'a list of texts', value);
-    return value.map((each) => {
+    return value.map((each: JsonValue) => {
       if (isText(each)) return each;
       throw wrong(key, 'a list of texts', value);
     });
