@@ -141,10 +141,15 @@ it('the sampler of the environment decides, and the decision of the requestor co
   expect(spans().map(({ name }) => name)).toEqual(['sampled by its requestor']);
 });
 
+it('an empty variable is as good as none', async () => {
+  await traced(`tracing.span('sent').end();`, { OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: '' });
+  expect(spans().map(({ name }) => name)).toEqual(['sent']);
+});
+
 it.each([
   [{}],
   [{ OTEL_EXPORTER_OTLP_ENDPOINT: '' }],
-  [{ OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:4318', OTEL_SDK_DISABLED: 'true' }],
+  [{ OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:4318', OTEL_SDK_DISABLED: 'True' }],
   [{ OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:4318', OTEL_TRACES_EXPORTER: 'none' }],
 ])('tracing is off with %j', (env) => {
   expect(openTracing({ service: 'test', version: '1', log: silentLogger, env })).toBeUndefined();

@@ -66,6 +66,14 @@ describe('the order of fair shares', () => {
     expect(places[0]?.reason).toBe('1st: tenant a has 90 % of 25 %, and its request has waited too long');
   });
 
+  it('serves a request that starves after those of its tenant with a better priority', () => {
+    const [starving, urgent] = [of('a', '300-0000000009'), of('a', '200-0000000010')];
+    const senior = ({ id }: NodeRequest): number | undefined => (id === starving.id ? 5 : undefined);
+    const requests = [of('b', '100-0000000001'), starving, urgent];
+    const ordered = idsOf(requests, facts({ a: standing(0.9), b: standing(0.1) }, { senior }));
+    expect(ordered).toEqual(['100-0000000001', urgent.id, starving.id]);
+  });
+
   it('names requests without a tenant', () => {
     expect(fairOrder([of(null, '200-0000000001')], facts({}))[0]?.reason).toBe(
       '1st: the group without a tenant has 0 % of 25 %',

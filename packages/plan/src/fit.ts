@@ -4,9 +4,10 @@ import type { NodepoolConfig } from '@nodepool/config';
 import type { Day } from './day/day.js';
 import type { AssumedTimes } from './model/draws.js';
 import type { PoolLimits } from './model/model-config.js';
-import { IN_THIS_THREAD, seedsAfter, type Replays } from './plan.js';
+import { assumptionsOf, GENERAL, IN_THIS_THREAD, seedsAfter, type Replays } from './plan.js';
 import type { RunMeasures } from './result/measures.js';
 import { quantile, sortedWaits } from './result/summary.js';
+import { section } from './result/text.js';
 import { count, seconds } from './result/units.js';
 
 /** The waits of a label to achieve. */
@@ -49,6 +50,8 @@ export interface FitResult {
   readonly limit: number | null;
   /** The same limit by pool. */
   readonly limits: Readonly<Record<string, number>>;
+  /** Assumptions behind the result, and the limits of its knowledge, as sentences. */
+  readonly assumptions: readonly string[];
 }
 
 /** The target names a label or a pool that does not exist. */
@@ -59,15 +62,20 @@ export async function fit(options: FitOptions): Promise<FitResult> {
   const { config, target } = options;
   const pools = poolsOf(config, target);
   const trials: FitTrial[] = [];
+  const found = new Set<string>();
   const attempt = async (limit: number): Promise<Trial> => {
     const trial = await tryLimit(options, limitsOf(pools, limit), limit);
     trials.push(trial.result);
+    for (const assumption of trial.assumptions) found.add(assumption);
     options.onTrial?.(trial.result);
     return trial;
   };
   const present = Object.fromEntries([...pools].map(([name, limit]) => [name, Number.isFinite(limit) ? limit : null]));
   const unlimited = await attempt(Infinity);
-  if (!unlimited.result.holds) return { pools: present, trials, limit: null, limits: {} };
+  const assumptions = (): readonly string[] => [...found, ...GENERAL];
+  if (!unlimited.result.holds) {
+    return { pools: present, trials, limit: null, limits: {}, assumptions: assumptions() };
+  }
   // `low` does not hold, and `high` does: without a limit there were no more nodes.
   let low = 0;
   let high = Math.max(1, unlimited.mostNodes);
@@ -76,13 +84,15 @@ export async function fit(options: FitOptions): Promise<FitResult> {
     if ((await attempt(middle)).result.holds) high = middle;
     else low = middle;
   }
-  return { pools: present, trials, limit: high, limits: Object.fromEntries(limitsOf(pools, high)) };
+  const limits = Object.fromEntries(limitsOf(pools, high));
+  return { pools: present, trials, limit: high, limits, assumptions: assumptions() };
 }
 
 interface Trial {
   readonly result: FitTrial;
   /** Most nodes of the pools in one run. */
   readonly mostNodes: number;
+  readonly assumptions: readonly string[];
 }
 
 /** Replays until most runs have the same answer. */
@@ -91,6 +101,7 @@ async function tryLimit(options: FitOptions, limits: PoolLimits, limit: number):
   const { replays = IN_THIS_THREAD } = options;
   const majority = Math.floor(runs / 2) + 1;
   const waits: number[] = [];
+  const assumptions = new Set<string>();
   let mostNodes = 0;
   let held = 0;
   while (held < majority && waits.length - held <= runs - majority) {
@@ -98,6 +109,7 @@ async function tryLimit(options: FitOptions, limits: PoolLimits, limit: number):
     const measured = await Promise.all(
       batch.map((seed) => replays.replay({ day, config, seed, limits, assumed, signal })),
     );
+    for (const assumption of assumptionsOf(day, config, measured)) assumptions.add(assumption);
     for (const measures of measured) {
       const wait = waitOf(measures, target);
       waits.push(wait);
@@ -111,7 +123,7 @@ async function tryLimit(options: FitOptions, limits: PoolLimits, limit: number):
     waits: waits.map((wait) => (Number.isFinite(wait) ? wait / 1000 : null)),
     holds: held >= majority,
   };
-  return { result, mostNodes };
+  return { result, mostNodes, assumptions: [...assumptions] };
 }
 
 function waitOf({ labels }: RunMeasures, { label, part }: FitTarget): number {
@@ -163,15 +175,19 @@ export function trialText({ limit, waits, holds }: FitTrial, { part }: FitTarget
 }
 
 /** Returns the result as text. */
-export function fitText({ pools, limit, limits, trials }: FitResult, { label, part, waitMs }: FitTarget): string {
+export function fitText(result: FitResult, target: FitTarget): string {
+  return [...answer(result, target), ...section('What this rests on', result.assumptions)].join('\n');
+}
+
+function answer({ pools, limit, limits, trials }: FitResult, { label, part, waitMs }: FitTarget): readonly string[] {
   const what = `p${Math.round(part * 100)} of the waits of ${label} within ${seconds(waitMs / 1000)}`;
   const present = Object.entries(pools).map(([name, each]) => `${name} ${each ?? 'none'}`);
   if (limit === null) {
-    return `No limit holds ${what}: even without a limit it takes longer, because of launches and other limits.`;
+    return [`No limit holds ${what}: even without a limit it takes longer, because of launches and other limits.`];
   }
   const found = Object.entries(limits).map(([name, each]) => `${name} ${each}`);
   return [
     `The smallest limit that holds ${what} in most runs is ${count(limit)} (${found.join(', ')}).`,
     `The configuration has ${present.join(', ')}. ${trials.length} limits were tried.`,
-  ].join('\n');
+  ];
 }

@@ -51,7 +51,7 @@ export interface PlanResult {
 export async function plan(options: PlanOptions): Promise<PlanResult> {
   const { day, configurations, runs, assumed, signal, onProgress } = options;
   const { replays = IN_THIS_THREAD } = options;
-  const assumptions = new Set(day.notes);
+  const assumptions = new Set<string>();
   const summaries: (Summary & { readonly name: string })[] = [];
   for (const { name, config } of configurations) {
     const measured: RunMeasures[] = [];
@@ -62,8 +62,7 @@ export async function plan(options: PlanOptions): Promise<PlanResult> {
         ...(await Promise.all(batch.map((seed) => replays.replay({ day, config, seed, assumed, signal })))),
       );
     }
-    for (const each of measured) for (const assumption of each.assumptions) assumptions.add(assumption);
-    for (const assumption of limitsOfKnowledge(day, config)) assumptions.add(assumption);
+    for (const assumption of assumptionsOf(day, config, measured)) assumptions.add(assumption);
     summaries.push({ name, ...summarize(measured) });
   }
   const [before, after] = summaries;
@@ -78,8 +77,18 @@ export async function plan(options: PlanOptions): Promise<PlanResult> {
     recorded: recordedLabels(day),
     configurations: summaries,
     changes: before === undefined || after === undefined ? [] : describeChanges(before, after),
-    assumptions: [...assumptions, ...GENERAL],
+    assumptions: [...(runs === 1 ? [ONE_RUN] : []), ...assumptions, ...GENERAL],
   };
+}
+
+/** Returns the assumptions behind replays of a day with a configuration, as sentences. */
+export function assumptionsOf(
+  day: Day,
+  config: NodepoolConfig,
+  measured: readonly Pick<RunMeasures, 'assumptions'>[],
+): readonly string[] {
+  const ofRuns = measured.flatMap(({ assumptions }) => assumptions);
+  return [...new Set([...day.notes, ...ofRuns, ...limitsOfKnowledge(day, config)])];
 }
 
 /** Returns the seeds of the next replays, after `done` ones and up to `last`. */
@@ -87,9 +96,11 @@ export function seedsAfter(done: number, last: number): readonly number[] {
   return Array.from({ length: last - done }, (_, index) => done + index + 1);
 }
 
+const ONE_RUN = 'Each configuration was replayed once: how far chance changes the figures is not known.';
+
 /** Limits of the knowledge of every replay. */
-const GENERAL: readonly string[] = [
-  'The range in brackets shows the chance in launches and unknown uses of nodes, not how other days may differ.',
+export const GENERAL: readonly string[] = [
+  'The runs differ by the chance in launches and unknown uses of nodes, not as other days may differ.',
   'One launcher with all providers is assumed. Restarts, outages of ZooKeeper and failed deletions are not replayed.',
   'Launches take the recorded times at any load: a cloud that slows down or throttles under more load is not modelled.',
   'Requestors create the same requests at the same times, whatever the waits; nothing is requested again.',

@@ -72,6 +72,17 @@ it('refuses a day without requests, and mentions unknown keys', async () => {
   ]);
 });
 
+it('refuses texts that would change a terminal, and times that would make a replay endless', async () => {
+  const request = { created: START, label: 'small', held: 60 };
+  await expect(day({ ...request, label: '\u001b[31msmall' })).rejects.toThrow(
+    '"label" must be a text, not "\\u001b[31m',
+  );
+  await expect(day({ ...request, labels: ['a\u009b'], label: undefined })).rejects.toThrow('not ["a\u{fffd}"]');
+  await expect(day({ ...request, created: 0 }, request)).rejects.toThrow('at most 31 can be replayed; set --since');
+  const header = { kind: 'journal', version: 1, since: START + 1, until: START };
+  await expect(day(header, request)).rejects.toThrow('line 1: "until" is before "since"');
+});
+
 it('combines the journals of several launchers', async () => {
   const header = { kind: 'journal', version: 1, until: START + 7200 };
   const request = { kind: 'request', id: '100-0000000001', created: START + 10, labels: ['small'], requestor: 'zuul' };

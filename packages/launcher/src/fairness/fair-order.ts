@@ -63,14 +63,17 @@ function levelOf({ used, weight }: Standing): number {
 
 /** Returns the order in which the requests are served if capacity becomes free node by node, with the reasons. */
 export function fairOrder(requests: readonly NodeRequest[], facts: OrderFacts): readonly Place[] {
-  const seniors = requests.filter((request) => facts.senior(request) !== undefined);
-  const others = seniors.length === 0 ? requests : requests.filter((request) => !seniors.includes(request));
-  seniors.sort((a, b) => compareFair(a, b, facts));
   const step = ({ node_types: labels }: NodeRequest): number => labels.length * facts.perNode;
-  const tenants = [...groupsBy(others, ({ tenant_name: tenant }) => tenant)].map(([tenant, theirs]) => ({
-    standing: facts.tenant(tenant),
-    items: orderOfTenant(tenant, theirs, facts, step),
-  }));
+  const seniors: NodeRequest[] = [];
+  const tenants = [...groupsBy(requests, ({ tenant_name: tenant }) => tenant)].map(([tenant, theirs]) => {
+    const items = orderOfTenant(tenant, theirs, facts, step);
+    const [first] = items;
+    // A senior request does not precede those of its own tenant that have a better priority.
+    const isSenior = first !== undefined && facts.senior(first) !== undefined;
+    if (isSenior) seniors.push(first);
+    return { standing: facts.tenant(tenant), items: isSenior ? items.slice(1) : items };
+  });
+  seniors.sort((a, b) => compareFair(a, b, facts));
   const turns = [
     ...seniors.map((request) => ({ item: request, used: facts.tenant(request.tenant_name).used, senior: true })),
     ...interleave(tenants, step).map((turn) => ({ ...turn, senior: false })),

@@ -96,7 +96,9 @@ export class ServiceOrder {
   }
 
   consider(starving: StarvingClass): void {
-    if (!isInternal(starving.request.requestor)) this.facts?.starvation.consider(starving);
+    const { facts } = this;
+    if (facts === undefined || isInternal(starving.request.requestor)) return;
+    facts.starvation.consider(starving, (a, b) => compareFair(a, b, facts));
   }
 
   /** Returns the place of a waiting request; undefined without fair shares. `waiting` are all waiting requests. */

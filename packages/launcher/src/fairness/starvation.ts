@@ -17,8 +17,7 @@ export interface StarvingClass {
 }
 
 interface Senior {
-  /** Id of the request. */
-  readonly id: string;
+  readonly request: NodeRequest;
   readonly since: number;
 }
 
@@ -29,24 +28,30 @@ export class Starvation {
 
   constructor(private readonly clock: Pick<Clock, 'now'>) {}
 
-  /** Makes the first request of a class senior if it starves. */
-  consider({ request, servedAt = 0 }: StarvingClass): void {
+  /**
+   * Makes the first request of a class senior if it starves. It replaces a senior request of its tenant that it
+   * precedes by `compare`, because that one waits for it.
+   */
+  consider({ request, servedAt = 0 }: StarvingClass, compare: (a: NodeRequest, b: NodeRequest) => number): void {
     const now = this.clock.now();
-    const { id, created_time: created, tenant_name: tenant } = request;
-    const since = Math.max(servedAt, (created ?? Infinity) * 1000);
-    const isDue = now - since >= STARVATION_MS && now - (this.endedAt.get(tenant) ?? 0) >= STARVATION_MS;
-    if (isDue && !this.seniors.has(tenant)) this.seniors.set(tenant, { id, since: now });
+    const { created_time: created, tenant_name: tenant } = request;
+    if (now - Math.max(servedAt, (created ?? Infinity) * 1000) < STARVATION_MS) return;
+    const senior = this.seniors.get(tenant);
+    if (senior === undefined) {
+      const isDue = now - (this.endedAt.get(tenant) ?? 0) >= STARVATION_MS;
+      if (isDue) this.seniors.set(tenant, { request, since: now });
+    } else if (compare(request, senior.request) < 0) this.seniors.set(tenant, { ...senior, request });
   }
 
   /** Returns the time since which the request is senior; undefined if it is not. */
   senior({ id, tenant_name: tenant }: NodeRequest): number | undefined {
     const senior = this.seniors.get(tenant);
-    return senior?.id === id ? senior.since : undefined;
+    return senior?.request.id === id ? senior.since : undefined;
   }
 
   /** Records that the request is served, deleted or changed. */
   ended({ id, tenant_name: tenant }: Pick<NodeRequest, 'id' | 'tenant_name'>): void {
-    if (this.seniors.get(tenant)?.id !== id) return;
+    if (this.seniors.get(tenant)?.request.id !== id) return;
     this.seniors.delete(tenant);
     this.endedAt.set(tenant, this.clock.now());
   }

@@ -105,3 +105,22 @@ it('the costs of the last day survive a restart in the journal', async () => {
   expect(sum).toBeGreaterThan(3);
   await recorder.stop();
 });
+
+it('a record that is unreadable for a while does not repeat the cost since the creation of its node', async () => {
+  await world.launcher([SECTION]);
+  await world.served(['small'], { tenant: 'a' });
+  const [id = ''] = [...world.nodes().keys()];
+  const path = `/nodepool/nodes/${id}`;
+  await world.clock.advance(3_600_000);
+  collect();
+  const before = cents('nodepool_node_cost_total demo small overhead EUR');
+  const zk = world.server.connect();
+  const { data } = await world.during(zk.get(path));
+  await world.during(zk.set(path, Buffer.from('{')));
+  await world.clock.advance(1000);
+  await world.during(zk.set(path, data));
+  await world.clock.advance(1000);
+  collect();
+  expect(cents('nodepool_node_cost_total demo small overhead EUR')).toBe(before);
+  await world.during(zk.close());
+});

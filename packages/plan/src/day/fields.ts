@@ -28,7 +28,7 @@ export class Fields {
 
   text(key: string, byDefault?: string): string {
     const value = this.value(key) ?? byDefault;
-    if (typeof value === 'string' && value !== '') return value;
+    if (isText(value)) return value;
     throw wrong(key, 'a text', value);
   }
 
@@ -39,8 +39,8 @@ export class Fields {
   texts(key: string): readonly string[] {
     const value = this.value(key);
     if (!Array.isArray(value)) throw wrong(key, 'a list of texts', value);
-    return value.map((each) => {
-      if (typeof each === 'string' && each !== '') return each;
+    return value.map((each: JsonValue) => {
+      if (isText(each)) return each;
       throw wrong(key, 'a list of texts', value);
     });
   }
@@ -113,8 +113,15 @@ export class Fields {
   }
 }
 
+/** Returns true for a text that can be printed: control characters would change the terminal. */
+function isText(value: JsonValue | undefined): value is string {
+  return typeof value === 'string' && value !== '' && !/\p{Cc}/u.test(value);
+}
+
 function wrong(key: string, expected: string, value: JsonValue | undefined): FieldError {
   if (value === undefined) return new FieldError(`"${key}" is missing; expected ${expected}`);
-  const shown = JSON.stringify(value);
-  return new FieldError(`"${key}" must be ${expected}, not ${shown.slice(0, MAX_SHOWN)}`);
+  const shown = JSON.stringify(value)
+    .slice(0, MAX_SHOWN)
+    .replaceAll(/\p{Cc}/gu, '\u{fffd}');
+  return new FieldError(`"${key}" must be ${expected}, not ${shown}`);
 }

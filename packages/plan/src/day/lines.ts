@@ -90,7 +90,9 @@ const READERS: Readonly<Partial<Record<string, (fields: Fields) => DayLine>>> = 
   journal: (fields) => {
     const version = fields.number('version', 0, Infinity);
     if (version !== VERSION) throw new FieldError(`version ${version} of the journal is not known, only ${VERSION}`);
-    return { kind: 'journal', sinceMs: fields.time('since'), untilMs: fields.time('until') };
+    const [sinceMs, untilMs] = [fields.time('since'), fields.time('until')];
+    if (untilMs < sinceMs) throw new FieldError('"until" is before "since"');
+    return { kind: 'journal', sinceMs, untilMs };
   },
 };
 

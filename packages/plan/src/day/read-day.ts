@@ -9,6 +9,8 @@ import { readLine, type DayLine } from './lines.js';
 /** Limits of what is kept in memory. */
 const MAX_LINES = 5_000_000;
 const MAX_LINE_LENGTH = 1_000_000;
+/** Limit of the replayed time, days. A single wrong time would make a replay endless. */
+const MAX_DAYS = 31;
 /** Number of wrong lines that are named. */
 const MAX_NAMED = 20;
 
@@ -56,6 +58,10 @@ export async function readDay(sources: readonly DaySource[], { sinceMs }: ReadDa
   const day = assembleDay(lines, sinceMs);
   if (day.requests.length === 0) {
     throw new DayError(`${sources.map(({ name }) => name).join(', ')}: there are no requests to replay`);
+  }
+  const days = Math.ceil((day.toMs - day.fromMs) / 86_400_000);
+  if (days > MAX_DAYS) {
+    throw new DayError(`the requests are from ${days} days, but at most ${MAX_DAYS} can be replayed; set --since`);
   }
   const keys = [...unknownKeys].map((key) => JSON.stringify(key)).slice(0, MAX_NAMED);
   const note = `These keys are not known and were ignored: ${keys.join(', ')}.`;

@@ -110,7 +110,7 @@ function reasons(name: string, failures: Summary['failures']): readonly string[]
 }
 
 /** Returns a titled list; nothing if it is empty. */
-function section(title: string, lines: readonly string[]): readonly string[] {
+export function section(title: string, lines: readonly string[]): readonly string[] {
   return lines.length === 0 ? [] : ['', `${title}:`, ...lines.map((line) => `- ${line}`)];
 }
 

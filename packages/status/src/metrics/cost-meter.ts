@@ -121,12 +121,14 @@ export class CostMeter {
     for (const { id, node } of store.nodes.all()) this.add(id, node);
   }
 
-  private readonly changed = ({ id, after }: Change<NodeEntry>): void => {
+  private readonly changed = ({ id, before: earlier, after }: Change<NodeEntry>): void => {
     if (this.prices.size === 0) return;
     const before = this.nodes.get(id);
     if (before?.node === after?.node) return;
     this.remove(id);
-    if (after !== undefined) this.add(id, after.node, before === undefined);
+    // A record that appears with its machine, e.g. after it was unreadable, may have been counted before.
+    const isNew = earlier !== undefined && (earlier.node.machine ?? null) === null;
+    if (after !== undefined) this.add(id, after.node, isNew);
   };
 
   /** `isNew`: its cost so far counts as well if the node was created while the meter was running. */

@@ -60,8 +60,9 @@ async function main(): Promise<void> {
   process.stdout.write(renderResults(results));
   const constant = results.find(({ name }) => name === 'constant')?.variants ?? [];
   const forecast = results.find(({ name }) => name === 'forecast')?.variants ?? [];
-  const worse = forecast.filter((each) => each.idleNodeHours > idleAt(constant, each.meanWaitS));
-  const levels = `${forecast.length - worse.length} of ${forecast.length} levels`;
+  // A level without two constant numbers around it cannot be compared.
+  const ratios = forecast.map((each) => each.idleNodeHours / idleAt(constant, each.meanWaitS)).filter(Number.isFinite);
+  const levels = `${ratios.filter((ratio) => ratio <= 1).length} of ${ratios.length} levels`;
   process.stdout.write(`\nThe forecast lies on or below the curve of constant numbers at ${levels}.\n`);
   if (values.svg !== undefined) await writeFile(values.svg, drawCurves(values.title, results));
 }

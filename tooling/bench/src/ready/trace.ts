@@ -28,7 +28,8 @@ function podList([header = '', ...lines]: readonly string[]): Job[] {
   return lines.flatMap((line) => {
     const cells = line.trim().split(',');
     const [from, to] = [Number(cells[created]), Number(cells[deleted])];
-    if (cells.length < names.length || !Number.isFinite(from)) return [];
+    // Pods from before the trace have no time of creation.
+    if (cells.length < names.length || cells[created] === '' || !Number.isFinite(from)) return [];
     return [{ submitted: ANONYMOUS_START + from * 1000, durationMs: Math.max(0, to - from) * 1000 }];
   });
 }
