@@ -33,6 +33,7 @@ class Records {
       now: () => this.nowMs,
       configuredAt: () => 0,
       tenantInstances: () => TENANT_LIMIT,
+      shares: () => undefined,
     };
     this.rule = prioritiesAreKept(view as CheckerView);
   }

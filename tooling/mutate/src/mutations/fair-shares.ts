@@ -38,8 +38,8 @@ export const FAIR_SHARES: readonly Mutation[] = inPackage('packages/launcher', [
   {
     id: 'fair-starvation',
     file: 'fairness/starvation.ts',
-    find: 'if (isDue && !this.seniors.has(tenant))',
-    replace: 'if (isDue && this.seniors.has(tenant))',
+    find: 'if (isDue) this.seniors.set(tenant, { request, since: now });',
+    replace: 'if (!isDue) this.seniors.set(tenant, { request, since: now });',
     breaks: 'No request starves.',
     tests: ['fair-starvation.test.ts'],
   },

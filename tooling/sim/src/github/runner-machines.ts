@@ -6,11 +6,18 @@
 import { sleep, untilAborted, type RandomSource } from '@nodepool/core';
 import type { RunnerEnd, RunnerEvents, RunnerProcess, RunnerProcesses, StartSettings } from '@nodepool/bridge-github';
 import type { InProcessRunner, SimulatedGithub } from '@nodepool/simulated-github';
+import type { SimulatedProcess } from '@nodepool/simulated-process';
 import { between } from '../chance.js';
-import type { BridgeProcess } from './bridge-process.js';
 
 /** Duration of a login (ms). */
 const LOGIN_MS = { least: 20, greatest: 400 } as const;
+
+/** The bridge that uses a node: it can be killed before and after each change, and while it waits for an answer. */
+interface UsingBridge {
+  readonly process: SimulatedProcess;
+  does<T>(change: () => Promise<T>): Promise<T>;
+  receives<T>(call: Promise<T>): Promise<T>;
+}
 
 interface Machine {
   readonly runner: string;
@@ -83,11 +90,11 @@ export class RunnerMachines {
   }
 
   /** Returns the ssh client of a bridge. */
-  for(bridge: BridgeProcess): RunnerProcesses {
+  for(bridge: UsingBridge): RunnerProcesses {
     return { on: ({ id }) => this.process(id, bridge), close: () => undefined };
   }
 
-  private process(node: string, bridge: BridgeProcess): RunnerProcess {
+  private process(node: string, bridge: UsingBridge): RunnerProcess {
     return {
       start: (settings, secret, events, signal) =>
         bridge.does(() => this.session(node, bridge, events, signal, () => this.start(node, settings, secret))),
@@ -105,7 +112,7 @@ export class RunnerMachines {
   /** Logs in, and waits for the end of the runner or of the connection. */
   private async session(
     node: string,
-    { process: { clock } }: BridgeProcess,
+    { process: { clock } }: UsingBridge,
     events: RunnerEvents,
     signal: AbortSignal,
     begin: () => 'there' | 'absent' | 'failed',
@@ -154,7 +161,7 @@ export class RunnerMachines {
     return 'there';
   }
 
-  private async stop(node: string, runner: string, { process: { clock } }: BridgeProcess): Promise<boolean> {
+  private async stop(node: string, runner: string, { process: { clock } }: UsingBridge): Promise<boolean> {
     const { random, step } = this.options;
     await sleep(clock, between(random, LOGIN_MS.least, LOGIN_MS.greatest));
     const machine = this.machines.get(node);
