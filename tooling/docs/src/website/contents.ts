@@ -49,6 +49,7 @@ const CHAPTERS: readonly Chapter[] = [
       'runbooks.md',
       'trouble.md',
       'performance.md',
+      'scale.md',
     ].map(inDocs),
   },
   { title: DRIVERS, files: [] },
