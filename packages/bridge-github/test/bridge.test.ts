@@ -63,9 +63,8 @@ it('a changed maximum is reported to GitHub', async () => {
 
 it('the session of another program is left alone, and the problem is shown', async () => {
   const first = world.startBridge();
-  await world.until('a session', () => session() !== undefined);
+  await world.until('a session in use', () => session()?.capacity !== undefined);
   await world.stopBridge(first);
-  await world.until('the end of its session', () => session() === undefined);
   const { id = 0 } = world.github.inspect.scaleSets()[0] ?? {};
   await serviceOf(world.settings()).openSession(id, 'another program', new AbortController().signal);
   const own = session()?.id;
