@@ -28,7 +28,8 @@ let launches: string[];
 let spoils: (place: string, launch: NodeLaunch) => Error | Promise<never> | undefined;
 
 beforeEach(() => {
-  world = new World();
+  // With this seed, the launches of a stuck pool are in both of its zones.
+  world = new World(2);
   world.cloud.configure({ zones: ZONES });
   decisions = new DecisionLog({ clock: world.clock, perSubject: 100 });
   world.observation = { decisions };
@@ -274,7 +275,7 @@ describe('a pool that accepts creations and never finishes them', () => {
     for (let index = 0; index < 10; index += 1) ids.push(await world.submit(['small']));
     for (const id of ids) expect(await served(id)).toBeLessThan(180_000);
     launches = [];
-    for (let index = 0; index < 3; index += 1) expect(await served(await world.submit(['small']))).toBeLessThan(60_000);
+    for (let index = 0; index < 5; index += 1) expect(await served(await world.submit(['small']))).toBeLessThan(60_000);
     expect(launches.every((place) => place.startsWith('other/'))).toBe(true);
   });
 
@@ -296,8 +297,7 @@ describe('a pool that accepts creations and never finishes them', () => {
     ids.push(await world.submit(['small']));
     const since = world.clock.monotonic();
     for (const id of ids) expect(await ended(id)).toBe('fulfilled');
-    // One probe of the stuck pool costs its request 30 s more.
-    expect(world.clock.monotonic() - since).toBeLessThan(100_000);
+    expect(world.clock.monotonic() - since).toBeLessThan(70_000);
     expect(launches.filter((place) => place.startsWith('other/'))).toHaveLength(4);
   });
 
