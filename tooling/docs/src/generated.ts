@@ -5,7 +5,7 @@
 
 import * as bridgeGithub from '@nodepool/bridge-github';
 import * as builder from '@nodepool/builder';
-import { configSchema, secureSchema } from '@nodepool/config';
+import { configSchema } from '@nodepool/config';
 import * as core from '@nodepool/core';
 import * as daemon from '@nodepool/daemon';
 import * as gateway from '@nodepool/gateway';
@@ -17,6 +17,7 @@ import { commonOptions, driverOptions } from './reference/driver-options.js';
 import { listsReference } from './reference/lists.js';
 import { metricsReference } from './reference/metrics.js';
 import { programsReference } from './reference/programs.js';
+import { secureKeys } from './reference/secure-keys.js';
 import { schemaReference } from './reference/schema.js';
 
 /** A generated part: its page below `docs`, its name on that page, and the function that generates it. */
@@ -26,17 +27,26 @@ export interface GeneratedPart {
   make(): string | Promise<string>;
 }
 
+/** Lists of `nodepool.yaml` and of `github.yaml` with a table of their own. */
+const CONFIG_TABLES: ReadonlySet<string> = new Set([
+  'labels[]',
+  'diskimages[]',
+  'providers[]',
+  'tenant-resource-limits[]',
+]);
+const BRIDGE_TABLES: ReadonlySet<string> = new Set(['installations[]', 'installations[].scale-sets[]']);
+
 export const GENERATED: readonly GeneratedPart[] = [
   {
     page: 'reference/configuration.md',
     name: 'nodepool.yaml',
-    make: () => schemaReference(configSchema, { depth: 3 }),
+    make: () => schemaReference(configSchema, { depth: 3, tables: CONFIG_TABLES }),
   },
-  { page: 'reference/configuration.md', name: 'secure file', make: () => schemaReference(secureSchema, { depth: 3 }) },
+  { page: 'reference/configuration.md', name: 'secure file', make: secureKeys },
   {
     page: 'reference/configuration.md',
     name: 'github.yaml',
-    make: () => schemaReference(bridgeGithub.settingsSchema, { depth: 3 }),
+    make: () => schemaReference(bridgeGithub.settingsSchema, { depth: 3, tables: BRIDGE_TABLES }),
   },
   { page: 'reference/programs.md', name: 'programs', make: programsReference },
   { page: 'reference/web.md', name: 'lists', make: listsReference },

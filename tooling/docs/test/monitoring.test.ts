@@ -20,11 +20,9 @@ const declared = new Map<string, Metric>(
     .split('\n')
     .filter((line) => line.startsWith('| `nodepool_'))
     .map((line) => {
-      const [name = '', kind = '', labels = ''] = line
-        .split('|')
-        .slice(1)
-        .map((cell) => cell.trim().replaceAll('`', ''));
-      return [name, { kind, labels: labels === '' ? [] : labels.split(', ') }];
+      const [, name = '', labels, histogram] = /^\| `(\w+)(?:\{([^}]*)\})?`( histogram)? /.exec(line) ?? [];
+      const kind = histogram === undefined ? (name.endsWith('_total') ? 'counter' : 'gauge') : 'histogram';
+      return [name, { kind, labels: labels?.split(',') ?? [] }];
     }),
 );
 

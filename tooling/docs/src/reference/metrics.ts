@@ -11,13 +11,11 @@ export function metricsReference(...modules: readonly Readonly<Record<string, un
   const rows = [...new Map(metrics.map((metric) => [metric.name, metric])).values()]
     .sort((a, b) => (a.name < b.name ? -1 : 1))
     .map((metric) => [
-      code(metric.name),
-      metric.kind === 'duration' ? 'histogram' : metric.kind,
-      metric.labels.map(code).join(', '),
+      code(seriesOf(metric)) + (metric.kind === 'duration' ? ' histogram' : ''),
       statsdKeys(metric).map(code).join(', '),
       prose(metric.help),
     ]);
-  return table(['Prometheus', 'kind', 'labels', 'statsd', 'meaning'], rows);
+  return table(['Prometheus', 'statsd', 'meaning'], rows);
 }
 
 /** Returns the names of all series of the declarations among the exports of the modules, as Prometheus stores them. */
@@ -28,6 +26,12 @@ export function seriesNames(...modules: readonly Readonly<Record<string, unknown
       kind === 'duration' ? ['_bucket', '_sum', '_count'].map((suffix) => `${name}${suffix}`) : [name],
     ),
   );
+}
+
+/** Returns the name with the names of the labels, e.g. `nodepool_nodes{state}`. Throws if it hides the kind. */
+function seriesOf({ kind, name, labels }: Metric): string {
+  if ((kind === 'counter') !== name.endsWith('_total')) throw new Error(`only counters end with _total, not ${name}`);
+  return labels.length === 0 ? name : `${name}{${labels.join(',')}}`;
 }
 
 /** Returns the keys, with the names of labels in place of their values. */

@@ -99,7 +99,7 @@ function sectionText(section: Section, marks: string, base: Section | undefined)
   const others = schema['additionalProperties'];
   const known = new Set(base === undefined ? [] : rulesOf(base.schema));
   const parts = [
-    own.length === 0 ? undefined : table(['key', 'type', 'default', 'meaning'], own.map(cellsOf)),
+    own.length === 0 ? undefined : table(['key', 'type, default', 'meaning'], own.map(cellsOf)),
     base === undefined ? undefined : differences(rows, own, described),
     rulesOf(schema)
       .filter((rule) => !known.has(rule))
@@ -113,7 +113,8 @@ function sectionText(section: Section, marks: string, base: Section | undefined)
 }
 
 function cellsOf({ key, type, default: value, isRequired, isNew, meaning }: Row): readonly string[] {
-  return [code(key), type, isRequired ? 'required' : value, isNew ? `(new) ${meaning}` : meaning];
+  const typeAndDefault = [type, isRequired ? 'required' : value].filter((part) => part !== '').join(', ');
+  return [code(key), typeAndDefault, isNew ? `(new) ${meaning}` : meaning];
 }
 
 /** Describes how the omitted rows differ from those that the other page shows. */
@@ -151,7 +152,7 @@ function hasKeys(schema: JsonObject): boolean {
   return Object.keys(propertiesOf(schema)).length > 0;
 }
 
-const TYPE_NAMES: Readonly<Record<string, string>> = { array: 'list', object: 'mapping', integer: 'whole number' };
+const TYPE_NAMES: Readonly<Record<string, string>> = { array: 'list', object: 'mapping' };
 
 function typeText(schema: JsonObject): string {
   if (schema['const'] !== undefined) return code(JSON.stringify(schema['const']));
@@ -164,7 +165,10 @@ function typeText(schema: JsonObject): string {
   const names = types.map((type) => TYPE_NAMES[String(type)] ?? String(type));
   // A number that may also be written as a string (with a pattern) is a single type for readers.
   const shown = schema['pattern'] !== undefined && names.length > 1 ? names.filter(isNotString) : names;
-  if (types.length === 1 && types[0] === 'array' && isJsonObject(items)) return `list of ${plural(typeText(items))}`;
+  // The keys of a list of mappings show what it is.
+  if (types.length === 1 && types[0] === 'array' && isJsonObject(items) && !hasKeys(items)) {
+    return `list of ${plural(typeText(items))}`;
+  }
   return shown.join(' or ');
 }
 
