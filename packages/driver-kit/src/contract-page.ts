@@ -1,4 +1,4 @@
-/** Generates the documentation page from the texts of the rules. */
+/** Generates the documentation page from the titles of the rules. */
 
 import { RULE_GROUPS } from './rule-groups.js';
 import { CONTRACT_VERSION } from './contract.js';
@@ -11,31 +11,36 @@ const COLUMNS = 120;
 export function contractPage(): string {
   const parts = [
     '# The driver contract',
-    'This page lists the requirements for Nodepool drivers and their reasons. Each rule is a test in `@nodepool/driver-kit`. ' +
-      'All drivers in this repository run these tests; [Writing a driver](writing-a-driver.md) shows how to run them for yours.',
-    `This is version ${CONTRACT_VERSION} of the contract. A new minor version adds rules; a new major version changes the requirements of a rule. ` +
-      'The id of a rule never changes. Rules without a version are those of 1.0. If a rule needs an ability that the test cloud does not have, its test is skipped with that reason.',
-    'This page is generated from the texts of the tests.',
-    ...RULE_GROUPS.flatMap(({ title, text, rules }) => [`## ${title}`, text, ...rules.flatMap(ruleParts)]),
+    wrapped(
+      'Each rule is a test in `@nodepool/driver-kit`, and [Writing a driver](writing-a-driver.md#tests) shows how to run ' +
+        'them. The message of a failed test explains its rule. A test is skipped if the test cloud lacks what it needs.',
+    ),
+    wrapped(
+      `This is version ${CONTRACT_VERSION}. A new minor version adds rules, which are marked with it; a new major version ` +
+        'changes requirements. Ids of rules never change. Rules with "all" also apply to drivers that create no instances.',
+    ),
+    ...RULE_GROUPS.flatMap(({ title, text, rules }) => [
+      `## ${title}`,
+      ...(text === '' ? [] : [wrapped(text)]),
+      rules.map((rule) => wrapped(ruleText(rule), '  ')).join('\n'),
+    ]),
   ];
-  return `${parts.map((part) => (part.startsWith('#') ? part : wrapped(part))).join('\n\n')}\n`;
+  return `${parts.join('\n\n')}\n`;
 }
 
-function ruleParts({ id, since, title, text, needs = [], appliesTo = 'creating' }: Rule): string[] {
-  const facts = since === FIRST_VERSION ? [] : [`Since contract ${since}.`];
-  if (needs.length > 0) facts.push(`Needs ${needs.map((ability) => `\`${ability}\``).join(', ')}.`);
-  if (appliesTo === 'supplying') facts.push('For drivers that declare machines.');
-  else if (appliesTo === 'all') facts.push('For all drivers, including those that create no instances.');
-  return [`### \`${id}\`: ${title}`, text, ...(facts.length === 0 ? [] : [facts.join(' ')])];
+function ruleText({ id, since, title, appliesTo }: Rule): string {
+  const marks = [...(since === FIRST_VERSION ? [] : [since]), ...(appliesTo === 'all' ? ['all'] : [])];
+  return `- \`${id}\`: ${title}${marks.length === 0 ? '' : ` (${marks.join(', ')})`}`;
 }
 
-function wrapped(paragraph: string): string {
+/** Wraps a paragraph; `indent` begins its further lines. */
+function wrapped(paragraph: string, indent = ''): string {
   const lines = [''];
   for (const word of paragraph.split(' ')) {
     const line = lines.at(-1) ?? '';
     if (line === '') lines[lines.length - 1] = word;
     else if (line.length + 1 + word.length <= COLUMNS) lines[lines.length - 1] = `${line} ${word}`;
-    else lines.push(word);
+    else lines.push(`${indent}${word}`);
   }
   return lines.join('\n');
 }

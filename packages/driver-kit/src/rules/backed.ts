@@ -13,15 +13,13 @@ const SETTLED_MS = 1000;
 
 export const backed: RuleGroup = {
   title: 'Nodes on backing nodes',
-  text:
-    'A driver whose nodes are slots of nodes of other labels requests, holds and releases those backing nodes through ' +
-    '`ProviderContext.backingNodes`. The records of the backing nodes are the only state: any launcher of the ' +
-    'provider assigns and frees slots, each write only in the version that it was computed from.',
+  text: 'For drivers whose nodes are slots of nodes of other labels (`ProviderContext.backingNodes`).',
   rules: [
     {
       id: 'backed.slot',
       since: '1.6',
-      title: 'a launched node has a slot of a backing node, and its address',
+      title:
+        'a launch returns `slot`, `backing_node` in `driverData`, and the address of the backing node, whose data names the node',
       text:
         'The result of a launch has `slot`, `driverData` with `backing_node`, and the address of the backing node. The ' +
         'data of the backing node names the node in this slot, so that no launcher assigns it again.',
@@ -102,7 +100,7 @@ export const backed: RuleGroup = {
     {
       id: 'backed.failure',
       since: '1.6',
-      title: 'a failed backing request costs one retry, and no launch',
+      title: 'a failed backing request is replaced, and fails no launch',
       text: 'The driver replaces the failed request by another one. All launches that wait receive its slots.',
       appliesTo: 'backed',
       check: fromStart(async (harness) => {
@@ -116,7 +114,7 @@ export const backed: RuleGroup = {
     {
       id: 'backed.refusal',
       since: '1.6',
-      title: 'launches end if all backing requests fail',
+      title: 'launches end as `not-applied` if all backing requests fail',
       text:
         'After several failed requests in a row, the launches reject with an error of the outcome `not-applied`, so that ' +
         'another provider can serve the request.',
@@ -154,7 +152,7 @@ export const backed: RuleGroup = {
     {
       id: 'backed.release',
       since: '1.6',
-      title: 'a backing node is released after its last node, and not before',
+      title: 'a backing node is released once its last slot was free for the configured time, and not before',
       text:
         'A backing node with a slot in use is never released. Once the last slot is free for the configured time, the ' +
         'node is released without any other action.',

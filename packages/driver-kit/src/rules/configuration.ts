@@ -24,10 +24,7 @@ const UNKNOWN_KEY = 'no-such-key-of-any-driver';
 
 export const configuration: RuleGroup = {
   title: 'Configuration',
-  text:
-    'The schema defines the keys. The reference pages are generated from it, and core validates every section ' +
-    'against it. `getProviderConfig` reports errors that a schema cannot express to its context. Both report all ' +
-    'errors at once, each with its position.',
+  text: '',
   rules: [
     {
       id: 'config.accepted',
@@ -71,7 +68,7 @@ export const configuration: RuleGroup = {
     {
       id: 'config.unknown',
       since: '1.0',
-      title: 'unknown keys are rejected with their position',
+      title: 'unknown keys are rejected with their position, except in mappings with free keys',
       text:
         'A misspelt key that is ignored is a setting that the operator believes to be active. Mappings with free ' +
         'keys (attributes, properties, tags) are exempt.',
@@ -107,7 +104,8 @@ export const configuration: RuleGroup = {
     {
       id: 'config.refused',
       since: '1.0',
-      title: 'errors that only the driver can detect are rejected with their position',
+      title:
+        'other errors are reported to `context.problem` with path and remedy, and `getProviderConfig` does not throw',
       text:
         'Examples are keys that exclude each other, unknown names, and numbers out of range. The driver reports ' +
         'each to `context.problem` with its path and a remedy. `getProviderConfig` does not throw because of the ' +
@@ -122,7 +120,7 @@ export const configuration: RuleGroup = {
     {
       id: 'config.kept',
       since: '1.0',
-      title: 'the parsed configuration contains its section, pools and labels',
+      title: 'the parsed configuration contains its `section`, name, pools and labels',
       text:
         'The launcher compares `section` to decide if a changed file changes the provider. The parsed ' +
         'configuration also has the name, every pool and every label of the section.',

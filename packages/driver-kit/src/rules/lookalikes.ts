@@ -29,10 +29,7 @@ const OTHER_INSTANCES: readonly (readonly [string, Partial<InstanceTags>])[] = [
 
 export const lookalikes: RuleGroup = {
   title: 'Look-alikes',
-  text:
-    'Node ids and upload ids are sequence numbers, so the same ids occur in every installation, and the same ' +
-    'upload ids for every build and provider. Installations can share an account. Only all tags together, ' +
-    'including `nodepool_installation`, identify the owner of a resource.',
+  text: 'Ids of nodes and uploads repeat in every installation. Only all tags together identify a resource.',
   rules: [
     {
       id: 'lookalike.node',
@@ -63,7 +60,7 @@ export const lookalikes: RuleGroup = {
     imageRule({
       id: 'lookalike.upload-refused',
       needs: ['fault:upload:refuse'],
-      title: 'images that differ in one tag survive a failed upload',
+      title: 'images that differ in one tag survive a failed upload, even with the same name',
       text:
         'A builder deletes only the remains of its failed upload, and no other image, not even one of the same ' +
         'name. In a cloud that identifies images, or the files that they are created from, by name, the name must ' +

@@ -17,9 +17,7 @@ import { loadSection } from './configuration.js';
 
 export const site: RuleGroup = {
   title: 'The first configuration',
-  text:
-    'A driver can have a `siteGuide`, with which `nodepool init` writes a first section: it asks for the settings of ' +
-    'the account, starts a provider without labels, and offers the lists that `describeSite` returns.',
+  text: 'For drivers with a [`siteGuide`](writing-a-driver.md#the-first-configuration).',
   rules: [
     {
       id: 'site.described',
