@@ -31,8 +31,8 @@ export function parseCommandLine(
       addOptions: (command) =>
         void command
           .option('-g, --github <file>', 'settings of the bridge', '/etc/nodepool/github.yaml')
-          .option('--status-port <port>', 'serve metrics and probes over HTTP at this port (default: off)', port)
-          .option('--status-address <address>', 'address of the status port', '0.0.0.0'),
+          .option('--status-port <port>', 'port for metrics and probes (default: off)', port)
+          .option('--status-address <address>', 'its address', '0.0.0.0'),
       readOptions: (command) => command.opts<BridgeFlags>(),
     },
     argv,
@@ -49,16 +49,14 @@ function port(text: string): number {
 }
 
 const HELP = `
-The configuration (-c) needs only zookeeper-servers and zookeeper-tls; the bridge reads nothing else of it.
+The bridge reads only zookeeper-servers and zookeeper-tls of the configuration (-c).
 
 Signals:
   SIGINT, SIGTERM, SIGUSR1
-                   stop; jobs continue on their nodes, and the next bridge continues with them.
-                   A second signal stops at once.
-  SIGHUP           read the configuration and the settings again now.
-  SIGUSR2          log all work in progress and start a CPU profile;
-                   the next signal ends the profile and writes it beside the log file,
-                   or to the working directory.
+                   stop; jobs continue, also under the next bridge. A second signal stops at once.
+  SIGHUP           read all configuration files again now.
+  SIGUSR2          log all work in progress and start a CPU profile; the next signal writes it
+                   beside the log file, or to the working directory.
 
 Example:
   $ nodepool-github -c /etc/nodepool/nodepool.yaml -g /etc/nodepool/github.yaml --status-port 8009

@@ -28,19 +28,10 @@ export function parseCommandLine(
       help: HELP,
       addOptions: (command) =>
         void command
-          .option('--build-workers <number>', 'limit of simultaneous builds; 0: this builder builds nothing', count, 1)
-          .option(
-            '--upload-workers <number>',
-            'limit of simultaneous uploads; 0: this builder uploads nothing',
-            count,
-            4,
-          )
-          .option(
-            '--status-port <port>',
-            'serve status, metrics and health over HTTP at this port (default: off)',
-            port,
-          )
-          .option('--status-address <address>', 'address of the status port', '0.0.0.0'),
+          .option('--build-workers <number>', 'limit of simultaneous builds', count, 1)
+          .option('--upload-workers <number>', 'limit of simultaneous uploads', count, 4)
+          .option('--status-port <port>', 'port for status, metrics and probes (default: off)', port)
+          .option('--status-address <address>', 'its address', '0.0.0.0'),
       readOptions: (command) => command.opts<BuilderFlags>(),
     },
     argv,
@@ -64,12 +55,11 @@ function port(text: string): number {
 const HELP = `
 Signals:
   SIGINT, SIGTERM, SIGUSR1
-                   stop after the running builds and uploads, which may take hours; the log lists them.
-                   A second signal aborts them, a third one ends the program at once.
-  SIGHUP           read the configuration again now.
-  SIGUSR2          log all work in progress and start a CPU profile;
-                   the next signal ends the profile and writes it beside the log file,
-                   or to the working directory.
+                   stop after the running builds and uploads, perhaps hours. A second signal aborts them,
+                   a third one ends the program at once.
+  SIGHUP           read all configuration files again now.
+  SIGUSR2          log all work in progress and start a CPU profile; the next signal writes it
+                   beside the log file, or to the working directory.
 
 Example:
   $ nodepool-builder -c /etc/nodepool/nodepool.yaml -s /etc/nodepool/secure.yaml --upload-workers 8

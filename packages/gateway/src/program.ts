@@ -33,9 +33,9 @@ export function parseCommandLine(
       addOptions: (command) =>
         void command
           .option('-g, --gateway <file>', 'settings of the gateway', '/etc/nodepool/gateway.yaml')
-          .option('--status-port <port>', 'serve metrics and probes over HTTP at this port (default: off)', port)
-          .option('--status-address <address>', 'address of the status port', '127.0.0.1')
-          .option('--generate-token <name>', 'print a new token and its entry for the token file, and exit'),
+          .option('--status-port <port>', 'port for metrics and probes (default: off)', port)
+          .option('--status-address <address>', 'its address', '127.0.0.1')
+          .option('--generate-token <name>', 'print a new token with its entry for the token file'),
       readOptions: (command) => command.opts<GatewayFlags>(),
     },
     argv,
@@ -54,11 +54,10 @@ function port(text: string): number {
 const HELP = `
 Signals:
   SIGINT, SIGTERM, SIGUSR1
-                   stop; leases stay, and other gateways serve them. A second signal stops at once.
-  SIGHUP           read the configuration, the settings, the tokens and the certificate again now.
-  SIGUSR2          log all work in progress and start a CPU profile;
-                   the next signal ends the profile and writes it beside the log file,
-                   or to the working directory.
+                   stop; other gateways serve the leases. A second signal stops at once.
+  SIGHUP           read all configuration files again now.
+  SIGUSR2          log all work in progress and start a CPU profile; the next signal writes it
+                   beside the log file, or to the working directory.
 
 Example:
   $ nodepool-gateway -c /etc/nodepool/nodepool.yaml -g /etc/nodepool/gateway.yaml --status-port 8008

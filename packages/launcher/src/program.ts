@@ -31,14 +31,11 @@ export function parseCommandLine(
           .option('--no-webapp', 'no web endpoint')
           .option(
             '--backfill-window <seconds>',
-            'time for which smaller requests of the same priority may overtake a request that does not fit',
+            'time for which smaller requests of the same priority may overtake one that does not fit',
             seconds,
             BACKFILL_WINDOW_MS / 1000,
           )
-          .option(
-            '--state-dir <directory>',
-            'directory for the history of the last day (default: $STATE_DIRECTORY, which systemd sets)',
-          ),
+          .option('--state-dir <directory>', 'directory for the history of the last day (default: $STATE_DIRECTORY)'),
       readOptions: (command) => command.opts<LauncherFlags>(),
     },
     argv,
@@ -56,10 +53,9 @@ const HELP = `
 Signals:
   SIGINT, SIGTERM, SIGUSR1
                    stop; launches in progress are resumed later. A second signal stops at once.
-  SIGHUP           read the configuration again now.
-  SIGUSR2          log all work in progress and start a CPU profile;
-                   the next signal ends the profile and writes it beside the log file,
-                   or to the working directory.
+  SIGHUP           read all configuration files again now.
+  SIGUSR2          log all work in progress and start a CPU profile; the next signal writes it
+                   beside the log file, or to the working directory.
 
 Example:
   $ nodepool-launcher -c /etc/nodepool/nodepool.yaml -s /etc/nodepool/secure.yaml

@@ -54,15 +54,15 @@ function createProgram(io: SlurmIo, done: (failures: number) => void): Command {
     .description("Resumes and suspends Slurm's cloud nodes: each is a leased node.")
     .version(packageVersion(__dirname))
     .option('--gateway <url>', 'address of the gateway (default: $NODEPOOL_GATEWAY)')
-    .option('--token-file <file>', 'file with the token (default: $NODEPOOL_TOKEN_FILE, or the token $NODEPOOL_TOKEN)')
-    .option('--label <label>', 'label of all nodes, or NODES=LABEL with * in NODES; can be repeated', repeated, [])
-    .option('--start <script>', 'starts slurmd on a node; $SLURM_NODE is its name in Slurm')
-    .option('--stop <script>', 'stops slurmd on a node before it is returned')
-    .option('--priority <n>', '0 to 999, lower is served first', wholeNumber(0, 999))
-    .option('--lifetime <duration>', 'time until nodes are returned if "reconcile" does not run', duration, 3600)
-    .option('--timeout <duration>', 'limit of the wait for a node, shorter than ResumeTimeout', duration, 900)
-    .option('--user <name>', 'login name; default: that of the node')
-    .option('--identity <file>', 'private key; default: those of the ssh agent and of ~/.ssh')
+    .option('--token-file <file>', 'file with the token (default: $NODEPOOL_TOKEN_FILE or $NODEPOOL_TOKEN)')
+    .option('--label <label>', 'label, or NODES=LABEL with * in NODES; can be repeated', repeated, [])
+    .option('--start <script>', 'starts slurmd on the node $SLURM_NODE')
+    .option('--stop <script>', 'stops slurmd before the return')
+    .option('--priority <n>', '0 to 999, lower is first', wholeNumber(0, 999))
+    .option('--lifetime <duration>', 'time until nodes are returned without "reconcile"', duration, 3600)
+    .option('--timeout <duration>', 'limit of the wait, below ResumeTimeout', duration, 900)
+    .option('--user <name>', 'login name (default: that of the node)')
+    .option('--identity <file>', 'private key (default: those of ssh)')
     .addHelpText('after', HELP)
     .exitOverride()
     .configureOutput({
@@ -126,7 +126,7 @@ function repeated(text: string, texts: readonly string[]): readonly string[] {
 }
 
 const HELP = `
-Slurm calls it with a script each for ResumeProgram, SuspendProgram and ResumeFailProgram. A timer calls "reconcile".
+Slurm calls it with a script for each of its programs. A timer calls "reconcile".
 Exit status: 0 done, 1 failed, 2 usage.
 
 Example:

@@ -43,8 +43,8 @@ export function parseDaemonCommandLine<Own>(
     .option('-s, --secure <file>', 'secure file, merged over the configuration')
     .option('-l, --logging <file>', 'logging configuration')
     .option('-d, --debug', 'log everything', false)
-    .option('-f, --foreground', 'accepted for compatibility; the program always runs in the foreground')
-    .option('-p, --pidfile <file>', 'file to write the process id to');
+    .option('-f, --foreground', 'no effect, for compatibility')
+    .option('-p, --pidfile <file>', 'file for the process id');
   program.addOptions(command);
   command
     .version(program.version, '--version', 'print the version')
