@@ -12,8 +12,8 @@ const TABLES: ReadonlySet<string> = new Set([
   'cloud-images[]',
 ]);
 
-/** The page of the configuration file describes the keys of these. */
-const ELSEWHERE: ReadonlySet<string> = new Set(['diskimages[].launch-test', 'diskimages[].canary']);
+/** Mappings whose keys are described by the page of the configuration file, or by the README of the example driver. */
+const ELSEWHERE: ReadonlySet<string> = new Set(['diskimages[].launch-test', 'diskimages[].canary', 'cloud']);
 
 /** Drivers whose page shows the differences from the page of another driver. */
 const VARIANTS: ReadonlyMap<string, string> = new Map([

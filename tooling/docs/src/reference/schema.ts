@@ -101,7 +101,7 @@ function sectionText(section: Section, marks: string, base: Section | undefined)
   const others = schema['additionalProperties'];
   const known = new Set(base === undefined ? [] : rulesOf(base.schema));
   const parts = [
-    own.length === 0 ? undefined : table(['key', 'type', 'default', 'meaning'], own.map(cellsOf)),
+    own.length === 0 ? undefined : table(['key', 'type', 'meaning'], own.map(cellsOf)),
     base === undefined ? undefined : differences(rows, own, described),
     rulesOf(schema)
       .filter((rule) => !known.has(rule))
@@ -115,7 +115,8 @@ function sectionText(section: Section, marks: string, base: Section | undefined)
 }
 
 function cellsOf({ key, type, default: value, isRequired, isNew, meaning }: Row): readonly string[] {
-  return [code(key), type, isRequired ? 'required' : value, isNew ? `(new) ${meaning}` : meaning];
+  const texts = [isNew ? '(new)' : '', meaning, value === '' || isRequired ? '' : `Default: ${value}.`];
+  return [code(key), isRequired ? `${type}, required` : type, texts.filter((text) => text !== '').join(' ')];
 }
 
 /** Describes how the omitted rows differ from those that the other page shows. */
