@@ -12,6 +12,9 @@ const TABLES: ReadonlySet<string> = new Set([
   'cloud-images[]',
 ]);
 
+/** Mappings whose keys are described by the page of the configuration file, or by the README of the example driver. */
+const ELSEWHERE: ReadonlySet<string> = new Set(['diskimages[].launch-test', 'diskimages[].canary', 'cloud']);
+
 /** Drivers whose page shows the differences from the page of another driver. */
 const VARIANTS: ReadonlyMap<string, string> = new Map([
   ['openshift', 'kubernetes'],
@@ -20,7 +23,7 @@ const VARIANTS: ReadonlyMap<string, string> = new Map([
 
 /** Returns the options that the drivers share. */
 export function commonOptions(): string {
-  return schemaReference(commonSchema(true), { depth: 3, tables: TABLES });
+  return schemaReference(commonSchema(true), { depth: 3, tables: TABLES, elsewhere: ELSEWHERE });
 }
 
 /** Returns the options of a driver that its base does not describe, and its differences from the base. */
@@ -30,7 +33,7 @@ export async function driverOptions(driver: DriverPackage): Promise<string> {
   const original = driverPackages().find(({ name }) => name === variant);
   const hasDiskImages = isJsonObject(schema['properties']) && schema['properties']['diskimages'] !== undefined;
   const base = original === undefined ? commonSchema(hasDiskImages) : (await loadDriver(original)).schema;
-  return schemaReference(schema, { depth: 3, tables: TABLES, base });
+  return schemaReference(schema, { depth: 3, tables: TABLES, elsewhere: ELSEWHERE, base });
 }
 
 function commonSchema(hasDiskImages: boolean): JsonSchema {

@@ -12,6 +12,8 @@ export interface ReferenceOptions {
   readonly base?: JsonObject;
   /** Paths of the mappings with a table of their own. The rows of the others follow that of their key. Default: all. */
   readonly tables?: ReadonlySet<string>;
+  /** Paths of mappings whose keys another page describes. */
+  readonly elsewhere?: ReadonlySet<string>;
 }
 
 /** The row of a key. `type` and `meaning` identify what `base` describes, too. */
@@ -34,16 +36,16 @@ interface Section {
 
 /** Returns the tables. Throws if a key has no description. */
 export function schemaReference(schema: JsonObject, options: ReferenceOptions = {}): string {
-  const { depth = 2, base, tables } = options;
-  const described = new Map((base === undefined ? [] : sectionsOf(base, tables)).map((each) => [each.path, each]));
-  return sectionsOf(schema, tables)
+  const { depth = 2, base } = options;
+  const described = new Map((base === undefined ? [] : sectionsOf(base, options)).map((each) => [each.path, each]));
+  return sectionsOf(schema, options)
     .map((section) => sectionText(section, '#'.repeat(depth), described.get(section.path)))
     .filter((text) => text !== '')
     .join('\n\n');
 }
 
 /** Returns the mappings of the schema that have a table, each before the mappings inside it. */
-function sectionsOf(root: JsonObject, tables: ReadonlySet<string> | undefined): readonly Section[] {
+function sectionsOf(root: JsonObject, { tables, elsewhere }: ReferenceOptions): readonly Section[] {
   const sections: Section[] = [];
   const visit = (path: string, schema: JsonObject, outer?: JsonObject): void => {
     const rows: Row[] = [];
@@ -62,7 +64,7 @@ function sectionsOf(root: JsonObject, tables: ReadonlySet<string> | undefined): 
           inner.push(() => visit(pathBelow, below.schema, property));
         } else {
           rows.push({ ...row, meaning: [row.meaning, ...rulesOf(below.schema)].join(' ') });
-          addRows(`${name}${below.suffix}.`, below.schema);
+          if (elsewhere?.has(pathBelow) !== true) addRows(`${name}${below.suffix}.`, below.schema);
         }
       }
     };
@@ -99,7 +101,7 @@ function sectionText(section: Section, marks: string, base: Section | undefined)
   const others = schema['additionalProperties'];
   const known = new Set(base === undefined ? [] : rulesOf(base.schema));
   const parts = [
-    own.length === 0 ? undefined : table(['key', 'type, default', 'meaning'], own.map(cellsOf)),
+    own.length === 0 ? undefined : table(['key', 'type', 'meaning'], own.map(cellsOf)),
     base === undefined ? undefined : differences(rows, own, described),
     rulesOf(schema)
       .filter((rule) => !known.has(rule))
@@ -113,8 +115,8 @@ function sectionText(section: Section, marks: string, base: Section | undefined)
 }
 
 function cellsOf({ key, type, default: value, isRequired, isNew, meaning }: Row): readonly string[] {
-  const typeAndDefault = [type, isRequired ? 'required' : value].filter((part) => part !== '').join(', ');
-  return [code(key), typeAndDefault, isNew ? `(new) ${meaning}` : meaning];
+  const texts = [isNew ? '(new)' : '', meaning, value === '' || isRequired ? '' : `Default: ${value}.`];
+  return [code(key), isRequired ? `${type}, required` : type, texts.filter((text) => text !== '').join(' ')];
 }
 
 /** Describes how the omitted rows differ from those that the other page shows. */
