@@ -79,7 +79,7 @@ const bootTest: JsonObject = {
       type: 'number',
       exclusiveMinimum: 0,
       default: 300,
-      description: 'Seconds until the login must answer. Without KVM, booting takes several times longer.',
+      description: 'Seconds until the login must answer; several times more without KVM.',
     },
     memory: { type: 'integer', minimum: 64, default: 1024, description: 'Memory, MiB.' },
     cpus: { type: 'integer', minimum: 1, default: 1, description: 'Processors.' },
@@ -93,7 +93,7 @@ const bootTest: JsonObject = {
       type: 'number',
       exclusiveMinimum: 0,
       default: 300,
-      description: 'Limit of the command, in seconds.',
+      description: 'Seconds for the command.',
     },
   },
   additionalProperties: false,
@@ -151,17 +151,17 @@ const diskImage = mapping(
     formats: { ...strings, description: 'Formats in addition to those that the providers need.' },
     'keep-formats': {
       ...strings,
-      description: 'Formats whose files `delete-after-upload` does not delete.',
+      description: 'Formats that `delete-after-upload` keeps.',
     },
     'delete-after-upload': {
       type: ['boolean', 'null'],
       default: false,
-      description: 'If true, the files are deleted once every provider has the image.',
+      description: 'If true, files are deleted once every provider has the image.',
     },
     'rebuild-age': {
       ...optionalSeconds,
       default: 86_400,
-      description: 'Age in seconds at which the image is built again.',
+      description: 'Seconds after which the image is built again.',
     },
     release: {
       type: ['string', 'number', 'null'],
@@ -223,7 +223,7 @@ const label = mapping(
       default: 0,
       compatible: false,
       description:
-        'Seconds since its creation before which a ready node is not deleted, e.g. what the cloud bills at least. Overrides `max-age`, `max-ready-age` and `max-idle-time`.',
+        'Seconds since its creation before which a ready node is not deleted, in spite of the other ages, e.g. what the cloud bills at least.',
     },
     'max-idle-time': {
       ...optionalSeconds,
@@ -256,7 +256,7 @@ const provider: JsonObject = {
     'max-concurrency': {
       type: ['integer', 'null'],
       default: -1,
-      description: 'Maximum number of requests in progress. 0: none; negative: unlimited.',
+      description: 'Limit of requests in progress. 0: none; negative: unlimited.',
     },
     priority: {
       type: ['integer', 'null'],
