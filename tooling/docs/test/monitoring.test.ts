@@ -18,9 +18,9 @@ interface Metric {
 const declared = new Map<string, Metric>(
   read('reference/metrics.md')
     .split('\n')
-    .filter((line) => line.startsWith('| `nodepool_'))
+    .filter((line) => line.startsWith('- `nodepool_'))
     .map((line) => {
-      const [, name = '', labels, histogram] = /^\| `(\w+)(?:\{([^}]*)\})?`( histogram)? /.exec(line) ?? [];
+      const [, name = '', labels, histogram] = /^- `(\w+)(?:\{([^}]*)\})?`( histogram)?[,:]/.exec(line) ?? [];
       const kind = histogram === undefined ? (name.endsWith('_total') ? 'counter' : 'gauge') : 'histogram';
       return [name, { kind, labels: labels?.split(',') ?? [] }];
     }),

@@ -13,13 +13,12 @@ const SETTLED_MS = 1000;
 
 export const backed: RuleGroup = {
   title: 'Nodes on backing nodes',
-  text: 'For drivers whose nodes are slots of nodes of other labels (`ProviderContext.backingNodes`).',
+  text: 'For drivers whose nodes are slots of nodes of other labels (`backingNodes`).',
   rules: [
     {
       id: 'backed.slot',
       since: '1.6',
-      title:
-        'a launch returns `slot`, `backing_node` in `driverData`, and the address of the backing node, whose data names the node',
+      title: 'a launch returns slot, address and `backing_node`, whose data names the node',
       text:
         'The result of a launch has `slot`, `driverData` with `backing_node`, and the address of the backing node. The ' +
         'data of the backing node names the node in this slot, so that no launcher assigns it again.',
@@ -58,7 +57,7 @@ export const backed: RuleGroup = {
     {
       id: 'backed.several-launchers',
       since: '1.6',
-      title: 'several launchers share backing nodes, and assign no slot twice',
+      title: 'several launchers assign no slot twice',
       text:
         'Two launchers with the same provider launch at the same moment. Each sees the launches and the requests of the ' +
         'other in the records.',
@@ -152,7 +151,7 @@ export const backed: RuleGroup = {
     {
       id: 'backed.release',
       since: '1.6',
-      title: 'a backing node is released once its last slot was free for the configured time, and not before',
+      title: 'a backing node is released after its last node, and not before',
       text:
         'A backing node with a slot in use is never released. Once the last slot is free for the configured time, the ' +
         'node is released without any other action.',
@@ -176,7 +175,7 @@ export const backed: RuleGroup = {
     {
       id: 'backed.lost',
       since: '1.6',
-      title: 'a lost backing node gets no further nodes, and its nodes are listed as failed',
+      title: 'a lost backing node gets no nodes, and its nodes are listed as failed',
       text:
         'The cloud of a backing node takes it away, or an operator deletes it. Its free slots are not assigned any more, ' +
         'and the listing has its nodes as `failed`, so that the launcher replaces them.',
@@ -198,7 +197,7 @@ export const backed: RuleGroup = {
     {
       id: 'backed.orphans',
       since: '1.6',
-      title: 'a slot whose node does not exist any more becomes free',
+      title: 'a slot whose node does not exist becomes free',
       text: 'The record of a node is created before its slot is assigned, so a slot without a record is free.',
       appliesTo: 'backed',
       check: fromStart(async (harness) => {

@@ -76,7 +76,7 @@ export const calls: RuleGroup = {
     {
       id: 'calls.aborted-before',
       since: '1.0',
-      title: 'a call whose signal is already aborted rejects with `AbortedError` and is not made',
+      title: 'a call whose signal is already aborted is not made',
       text: 'It rejects with `AbortedError` and has no effect in the cloud.',
       check: fromStart(async (harness) => {
         const signal = AbortSignal.abort(new Error('it was aborted by the test'));
@@ -90,7 +90,7 @@ export const calls: RuleGroup = {
     {
       id: 'calls.abort',
       since: '1.0',
-      title: 'a call rejects with `AbortedError` at once when its signal aborts',
+      title: 'a call rejects with `AbortedError` when its signal aborts',
       text:
         'The driver cancels the remote call and rejects with `AbortedError`. With the state-machine framework, ' +
         'the kit tests the adapter itself: the framework abandons the call in any case, but an adapter that ' +
@@ -113,7 +113,7 @@ export const calls: RuleGroup = {
     {
       id: 'calls.deadline',
       since: '1.0',
-      title: 'a call without an answer rejects with `TimeoutError` at its deadline, a time of `Clock.monotonic`',
+      title: 'a call without an answer rejects with `TimeoutError` at its deadline',
       text: 'It rejects with `TimeoutError`. `Call.deadline` is a point in time of `Clock.monotonic`, not a duration.',
       needs: ['fault:list:hang'],
       check: fromStart(async (harness) => {
@@ -206,8 +206,7 @@ export const calls: RuleGroup = {
     {
       id: 'machine.life',
       since: '1.0',
-      title:
-        'a machine begins with `start`, sets `externalId` with the answer of the creation, and returns a ready instance',
+      title: 'a machine begins as `start`, sets `externalId` early, and completes with a ready instance',
       text:
         'A new machine has the `state` `start` and no `externalId`. It sets `externalId` as soon as it has read ' +
         'the answer to the creation, so that the id is saved before anything else can fail. When `advance` ' +
@@ -238,7 +237,7 @@ export const calls: RuleGroup = {
     {
       id: 'machine.advance',
       since: '1.0',
-      title: '`advance` returns the event to wait for at once, never a promise, and starts nothing twice',
+      title: '`advance` returns at once, never a promise, and starts nothing twice',
       text:
         'It starts or checks a step and returns the event to wait for, never a promise. If it is called again ' +
         'while a call is in progress, it returns the same and starts nothing twice. On a complete machine it ' +

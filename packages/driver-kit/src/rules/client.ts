@@ -32,7 +32,7 @@ export const client: RuleGroup = {
     {
       id: 'client.queue',
       since: '1.5',
-      title: 'the wait for the configured rate does not count against the deadline of a call',
+      title: 'the wait for the rate does not count against the deadline of a call',
       text:
         'If many launches wait for the rate, each call would otherwise be sent too late to get an answer in time, and all ' +
         'of them would fail. The kit starts several launches at a rate of one call in ten seconds.',
@@ -93,7 +93,7 @@ export const client: RuleGroup = {
     {
       id: 'client.redirect-away',
       since: '1.5',
-      title: 'a redirect to another host fails with `transient`, and nothing is sent there',
+      title: 'a redirect to another host is `transient`, and not followed',
       text:
         'The request contains credentials. The error is `transient`, has the outcome `not-applied` for a call that ' +
         'changes nothing, and names both hosts.',
@@ -112,7 +112,7 @@ export const client: RuleGroup = {
     {
       id: 'client.redirect-status',
       since: '1.5',
-      title: 'a redirect with status 303 or 304 fails with `transient`',
+      title: 'a redirect with status 303 or 304 is `transient`',
       text: 'APIs do not redirect with 303 or 304, but proxies do. The launch fails with `transient`.',
       needs: ['http', 'resources'],
       check: async (context: RuleContext): Promise<void> => {
@@ -129,7 +129,7 @@ export const client: RuleGroup = {
     {
       id: 'client.endless',
       since: '1.5',
-      title: 'an answer without an end fails with `transient`',
+      title: 'an answer without an end is `transient`',
       text: 'The driver reads a bounded number of bytes, and fails with `transient`. The answer must not fill the memory.',
       needs: ['http'],
       check: async (context: RuleContext): Promise<void> => {
@@ -142,7 +142,7 @@ export const client: RuleGroup = {
     {
       id: 'client.retry-date',
       since: '1.5',
-      title: 'a date in Retry-After is compared with the header `Date` of the answer',
+      title: 'a date in Retry-After is compared with `Date` of the answer',
       text:
         'The clocks of cloud and launcher can differ by hours. The driver compares the date with the header `Date` of the ' +
         'same answer.',

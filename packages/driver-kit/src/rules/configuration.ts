@@ -24,12 +24,12 @@ const UNKNOWN_KEY = 'no-such-key-of-any-driver';
 
 export const configuration: RuleGroup = {
   title: 'Configuration',
-  text: '',
+  text: 'Also for drivers that create no instances.',
   rules: [
     {
       id: 'config.accepted',
       since: '1.0',
-      title: 'valid sections are accepted, and together contain every key of the schema',
+      title: 'valid sections are accepted, and contain every key of the schema',
       text: 'The examples in the test prove that every documented key works. A key without an example is untested.',
       appliesTo: 'all',
       check: async (context: RuleContext): Promise<void> => {
@@ -68,7 +68,7 @@ export const configuration: RuleGroup = {
     {
       id: 'config.unknown',
       since: '1.0',
-      title: 'unknown keys are rejected with their position, except in mappings with free keys',
+      title: 'unknown keys are rejected with their position',
       text:
         'A misspelt key that is ignored is a setting that the operator believes to be active. Mappings with free ' +
         'keys (attributes, properties, tags) are exempt.',
@@ -104,8 +104,7 @@ export const configuration: RuleGroup = {
     {
       id: 'config.refused',
       since: '1.0',
-      title:
-        'other errors are reported to `context.problem` with path and remedy, and `getProviderConfig` does not throw',
+      title: 'other errors are reported to `context.problem` with path and remedy, not thrown',
       text:
         'Examples are keys that exclude each other, unknown names, and numbers out of range. The driver reports ' +
         'each to `context.problem` with its path and a remedy. `getProviderConfig` does not throw because of the ' +

@@ -8,13 +8,12 @@ import { imageRule, listAll, uploadOf } from './images.js';
 
 export const copies: RuleGroup = {
   title: 'Copies',
-  text: 'Clouds copy tags, e.g. into snapshots. [Compare a fact](writing-a-driver.md#copies) that only the original can have.',
+  text: 'Clouds [copy tags](writing-a-driver.md#copies), e.g. into snapshots.',
   rules: [
     {
       id: 'copy.instance',
       since: '1.4',
-      title:
-        'a copy of an instance is listed without its tags, and survives the deletion of the node and the search for leaks',
+      title: 'a copy of an instance is listed without tags, and not deleted',
       text:
         '`listNodes` returns the copy without the node’s tags, because it uses the quota. `cleanupNode` with ' +
         '`externalId: null` and `cleanupLeakedResources` do not delete it.',
@@ -36,7 +35,7 @@ export const copies: RuleGroup = {
       id: 'copy.image',
       since: '1.4',
       needs: ['image-copies'],
-      title: 'a copy of an image is not listed, and survives the deletion of the image and the search for leaks',
+      title: 'a copy of an image is neither listed nor deleted',
       text:
         'A snapshot of a node, or the disk of a node that an operator has suspended, often has all properties of the ' +
         'image that the node was created from. `listImages` does not contain it, because the builder deletes listed ' +

@@ -16,7 +16,7 @@ const MAX_CALLS = 100;
 
 export const ids: RuleGroup = {
   title: 'Ids',
-  text: 'Some clouds give the id of a deleted instance to the next one; see [Ids that a cloud uses again](writing-a-driver.md#ids-that-a-cloud-uses-again).',
+  text: 'Some clouds give the id of an instance to [the next one](writing-a-driver.md#ids-that-a-cloud-uses-again).',
   rules: [
     {
       id: 'ids.attempts',
@@ -44,8 +44,7 @@ export const ids: RuleGroup = {
     {
       id: 'ids.reused-deletion',
       since: '1.4',
-      title:
-        'a deletion does not affect a new instance with the same id, and sends no second call after an accepted one',
+      title: 'a deletion does not affect a new instance with the same id',
       text:
         'The kit deletes an instance and launches another one after the first remote call of the deletion, then, in a ' +
         'new cloud, after the second, and so on. The new instance has the id of the deleted one. It survives, and the ' +
@@ -74,7 +73,7 @@ export const ids: RuleGroup = {
     {
       id: 'ids.reused-before',
       since: '1.4',
-      title: 'the deletion of an instance that no longer exists does not affect its successor',
+      title: 'the deletion of a missing instance does not affect its successor',
       text:
         'An instance can be deleted by hand, or by a launcher that crashes afterwards. When the deletion of its node ' +
         'begins, its id may belong to the instance of another node or of another user.',
@@ -101,7 +100,7 @@ export const ids: RuleGroup = {
     {
       id: 'ids.reused-launch',
       since: '1.4',
-      title: 'a launch whose instance disappears fails, and does not end with another instance that has its id',
+      title: 'a launch that loses its instance fails, and does not return a successor',
       text:
         'The instance of a launch disappears while it boots, and another launch gets its id. The first launch fails; it ' +
         'does not return the address of the other node. The same holds for a launch that is resumed with a saved id.',

@@ -26,7 +26,7 @@ export const images: RuleGroup = {
   rules: [
     imageRule({
       id: 'image.upload',
-      title: '`uploadImage` resolves when the image can be used and is listed with its name and all `ImageTags`',
+      title: '`uploadImage` resolves when the image is usable and listed with all `ImageTags`',
       text:
         '`uploadImage` resolves with the external id once the cloud has processed the image. The image has all ' +
         'tags of `ImageTags`, and is listed with them and its name.',
@@ -76,8 +76,7 @@ export const images: RuleGroup = {
       id: 'image.progress-repeated',
       since: '1.1',
       needs: ['image-times'],
-      title:
-        '`progress` is repeated after each answer while the cloud processes the image, at least every five minutes, not by a timer',
+      title: '`progress` is repeated at least every five minutes while the cloud answers, not by a timer',
       text:
         'The builder aborts an upload without progress after `image-upload-idle-timeout`, by default 15 minutes. ' +
         'After the last byte, clouds may import, convert and replicate an image for longer than that. A driver ' +
@@ -107,7 +106,7 @@ export const images: RuleGroup = {
     }),
     imageRule({
       id: 'image.delete',
-      title: '`deleteImage` resolves once the image does not exist, also if it never did',
+      title: 'deleting a deleted image succeeds',
       text:
         '`deleteImage` resolves once the image does not exist, including an image that never existed. A deletion ' +
         'that is repeated after a restart must not fail.',
@@ -124,7 +123,7 @@ export const images: RuleGroup = {
     }),
     imageRule({
       id: 'image.list',
-      title: '`listImages` contains the images of all providers with Nodepool’s tags',
+      title: '`listImages` returns the images of all providers with Nodepool’s tags',
       text:
         'The listing of a provider also contains images with the tags of another provider. The builder needs it to ' +
         'find the images of providers that were removed from the configuration.',
@@ -139,7 +138,7 @@ export const images: RuleGroup = {
     imageRule({
       id: 'image.upload-refused',
       needs: ['fault:upload:refuse'],
-      title: 'a failed upload rejects and leaves nothing behind',
+      title: 'a failed upload rejects and leaves nothing',
       text: 'The builder retries with a new upload. A failed upload must not leave an unused image of many gigabytes.',
       check: async ({ harness, images: manager }, file) => {
         await harness.plan('upload', 'refuse');
@@ -151,7 +150,7 @@ export const images: RuleGroup = {
     imageRule({
       id: 'image.upload-aborted',
       needs: ['fault:upload:hang'],
-      title: 'an upload ends when its signal aborts, and leaves nothing behind',
+      title: 'an upload ends when its signal aborts, and leaves nothing',
       text:
         'A builder can be stopped during an upload. No framework surrounds the image manager, so it handles ' +
         'signal and deadline itself.',
@@ -207,8 +206,7 @@ export const images: RuleGroup = {
     imageRule({
       id: 'image.launch',
       needs: ['image-labels'],
-      title:
-        'an instance is created from `imageExternalId`; without that image, the launch fails with `configuration` or `not-found`',
+      title: 'an instance has the image `imageExternalId`; a missing one is `configuration` or `not-found`',
       text:
         '`NodeLaunch.imageExternalId` is the newest upload of the label’s disk image, and the instance is created ' +
         'from it. If the image does not exist, the launch fails with `configuration` or `not-found`.',

@@ -13,7 +13,7 @@ export const life: RuleGroup = {
     {
       id: 'life.launch',
       since: '1.0',
-      title: 'a launch creates one running instance, and returns its `externalId` and `interfaceIp`',
+      title: 'a launch creates one running instance with `externalId` and `interfaceIp`',
       text:
         'When `launch` resolves, exactly one instance exists for the node, the cloud reports it as running, and ' +
         'the result contains its `externalId` and an `interfaceIp` (the address for logins). The launcher then ' +
@@ -31,7 +31,7 @@ export const life: RuleGroup = {
     {
       id: 'life.ready',
       since: '1.0',
-      title: 'a launch resolves only when the instance runs and is listed as `ready`',
+      title: 'a launch resolves when the instance runs and is listed as `ready`',
       text:
         'A cloud accepts a creation long before the instance runs. `launch` resolves when the instance runs, not ' +
         'when the creation is accepted. The listed instance is `ready` from then on.',
@@ -75,8 +75,7 @@ export const life: RuleGroup = {
     {
       id: 'life.fails',
       since: '1.0',
-      title:
-        'a launch whose instance fails while booting rejects with `InstanceFailedError` and the cloud’s reason, before its timeout',
+      title: 'a launch rejects with `InstanceFailedError` and the reason if its instance fails while booting',
       text:
         'If the instance enters a state from which it cannot start to run, the launch rejects with ' +
         '`InstanceFailedError` and the reason that the cloud reports. Waiting for the timeout instead could waste ' +
@@ -98,8 +97,7 @@ export const life: RuleGroup = {
     {
       id: 'life.vanishes',
       since: '1.0',
-      title:
-        'a launch whose instance disappears while booting fails before its timeout, and creates no second instance',
+      title: 'a launch fails if its instance disappears while booting, and creates no other one',
       text:
         'An instance can be preempted, deleted by hand, or lost with its host. The launch fails once listings had ' +
         'enough time to show the instance. It does not wait for its timeout and does not create another instance.',
@@ -120,7 +118,7 @@ export const life: RuleGroup = {
     {
       id: 'life.delete',
       since: '1.0',
-      title: '`waitForNodeCleanup` resolves when the cloud has deleted every resource of the node',
+      title: '`waitForNodeCleanup` resolves when every resource of the node is deleted',
       text:
         'When `waitForNodeCleanup` resolves, every resource that was created for the node is deleted. It waits ' +
         'until the cloud has completed the deletion, not only accepted it, because the launcher afterwards removes ' +
@@ -155,7 +153,7 @@ export const life: RuleGroup = {
     {
       id: 'life.delete-together',
       since: '1.0',
-      title: 'two concurrent deletions of a node both succeed',
+      title: 'concurrent deletions of a node succeed',
       text: 'Two launchers can delete the same node at the same time. Neither may fail because of the other.',
       check: fromStart(async (harness) => {
         await harness.cloud.setTimes?.({ bootMs: 0, deleteMs: BOOT_MS });
@@ -172,7 +170,7 @@ export const life: RuleGroup = {
     {
       id: 'life.delete-unknown',
       since: '1.0',
-      title: '`cleanupNode` with `externalId: null` deletes only the resources with the tags of the attempt',
+      title: '`cleanupNode` with `externalId: null` deletes only resources with the tags of the attempt',
       text:
         'A launcher can crash between a creation and its answer, which contains the id. `cleanupNode` with ' +
         '`externalId: null` deletes the resources with the tags of the launch attempt, and no others. ' +
@@ -195,7 +193,7 @@ export const life: RuleGroup = {
     {
       id: 'life.delete-unfinished',
       since: '1.0',
-      title: 'an aborted launch can be deleted at any stage',
+      title: 'an aborted launch can be deleted',
       text:
         '`cleanupNode` deletes all resources of a node, whatever stage its launch had reached when it was ' +
         'aborted.',

@@ -40,7 +40,7 @@ export const errors: RuleGroup = {
     {
       id: 'errors.throttled',
       since: '1.0',
-      title: 'throttling is waited out, or fails with `throttled` and the cloud’s wait time as `retryAfterMs`',
+      title: 'throttling is waited out, or fails with `throttled` and `retryAfterMs`',
       text:
         'A throttled call had no effect. The driver waits and repeats it, or rejects with `ThrottledError` and ' +
         'the cloud’s wait time as `retryAfterMs`. It does not use up an attempt of the request.',
@@ -64,7 +64,7 @@ export const errors: RuleGroup = {
     {
       id: 'errors.list',
       since: '1.0',
-      title: 'a failed listing rejects with a `DriverError`, `transient` or `timeout` if a retry may succeed',
+      title: 'a failed listing rejects with a `DriverError`, `transient` or `timeout` if it may pass',
       text:
         'The error is a `DriverError`, with the code `transient` or `timeout` if a retry may succeed. The ' +
         'launcher continues with the last listing and retries.',
@@ -78,7 +78,7 @@ export const errors: RuleGroup = {
     {
       id: 'errors.list-auth',
       since: '1.0',
-      title: 'a listing with invalid credentials fails with `auth`',
+      title: 'refused credentials end a listing with `auth`',
       text: 'Credentials can expire at any time. The code tells the operator what to do.',
       needs: ['fault:list:auth'],
       check: fromStart(async (harness) => {
@@ -117,7 +117,7 @@ export const errors: RuleGroup = {
     {
       id: 'errors.secrets',
       since: '1.4',
-      title: 'errors, their causes and log lines contain no passwords or tokens, even if an answer repeats the request',
+      title: 'errors, causes and log lines contain no passwords or tokens',
       text:
         'Logs, records of requests and the status page show the texts of errors, with their causes. An answer can repeat ' +
         'the request: proxies and gateways do so in their error pages. The kit sends such a page to the first call of a ' +
@@ -172,7 +172,7 @@ export const amounts: RuleGroup = {
     {
       id: 'quota.label',
       since: '1.0',
-      title: '`getQuotaForLabel` returns one instance and the `resources` of a launched instance',
+      title: '`getQuotaForLabel` returns the `resources` of a launched instance',
       text:
         '`getQuotaForLabel`, if implemented, returns one instance, and the same amounts as `resources` of a ' +
         'launched instance. Otherwise the quota is computed incorrectly.',
@@ -192,7 +192,7 @@ export const amounts: RuleGroup = {
     {
       id: 'quota.machine-type',
       since: '1.2',
-      title: '`getQuotaForLabel` returns the resources of the given machine type, by default of the first one',
+      title: '`getQuotaForLabel` considers the machine type, by default the first one',
       text:
         '`getQuotaForLabel` receives one of the label’s `machineTypes` and returns the resources of a node of ' +
         'that type; without a machine type, those of the first one. Otherwise the launcher would refuse a smaller ' +
@@ -231,8 +231,7 @@ export const amounts: RuleGroup = {
     {
       id: 'zones.honoured',
       since: '1.0',
-      title:
-        '`getAvailabilityZones` keeps the configured order, and an instance is created in the requested zone, its `az`',
+      title: 'an instance is created in the requested zone of `getAvailabilityZones`',
       text:
         'All nodes of a request are in one zone. `getAvailabilityZones` returns the zones of the pool in the ' +
         'configured order. A launch with one of them creates the instance there and returns it as `az`.',
@@ -278,7 +277,7 @@ function refusal(kind: FaultKind, code: DriverErrorCode, why: string): Rule {
   return {
     id: `errors.${code}`,
     since: '1.0',
-    title: `a creation fails with \`${code}\`, not applied, because of ${meaning(kind)}`,
+    title: `a creation ends with \`${code}\`, not applied, because of ${meaning(kind)}`,
     text: why,
     needs: [`fault:create:${kind}`, 'resources'],
     check: fromStart(async (harness) => {
@@ -298,9 +297,9 @@ function meaning(kind: FaultKind): string {
     case 'capacity':
       return 'missing capacity';
     case 'auth':
-      return 'invalid credentials';
+      return 'refused credentials';
     default:
-      return 'a permanently invalid request';
+      return 'an invalid request';
   }
 }
 

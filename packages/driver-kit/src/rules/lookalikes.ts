@@ -29,12 +29,12 @@ const OTHER_INSTANCES: readonly (readonly [string, Partial<InstanceTags>])[] = [
 
 export const lookalikes: RuleGroup = {
   title: 'Look-alikes',
-  text: 'Ids of nodes and uploads repeat in every installation. Only all tags together identify a resource.',
+  text: 'Ids of nodes and uploads repeat in every installation; only all tags together identify a resource.',
   rules: [
     {
       id: 'lookalike.node',
       since: '1.0',
-      title: 'resources with the same node id but another installation, provider, pool or attempt survive a deletion',
+      title: 'resources of another installation, provider, pool or attempt survive a deletion',
       text:
         '`cleanupNode` with `externalId: null` finds instances by their tags. It compares the node id, the ' +
         'provider, the pool, the launch attempt and the installation. A node id proves nothing: if the data of ' +
@@ -60,7 +60,7 @@ export const lookalikes: RuleGroup = {
     imageRule({
       id: 'lookalike.upload-refused',
       needs: ['fault:upload:refuse'],
-      title: 'images that differ in one tag survive a failed upload, even with the same name',
+      title: 'images that differ in one tag survive a failed upload',
       text:
         'A builder deletes only the remains of its failed upload, and no other image, not even one of the same ' +
         'name. In a cloud that identifies images, or the files that they are created from, by name, the name must ' +

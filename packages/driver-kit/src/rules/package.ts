@@ -10,7 +10,7 @@ const CORE = '@nodepool/core';
 
 export const packages: RuleGroup = {
   title: 'The package',
-  text: '',
+  text: 'Also for drivers that create no instances.',
   rules: [
     {
       id: 'package.named',

@@ -29,13 +29,12 @@ const MAX_CALLS = 200;
 
 export const resumption: RuleGroup = {
   title: 'Resumption after a restart',
-  text: 'The kit stops a provider after every call or step, and another one continues from the saved state.',
+  text: 'The kit stops a provider after every call or step; another one continues from the saved state.',
   rules: [
     {
       id: 'resume.launch',
       since: '1.0',
-      title:
-        'a resumed launch ends with the instance that was created, or with `transient` and `not-applied` if there is none',
+      title: 'a resumed launch ends with the created instance, or with `transient` and `not-applied`',
       text:
         'The kit stops the provider after the first remote call of a launch, then, in a new cloud, after the ' +
         'second, and so on. A new provider receives the saved state, or `INTERRUPTED_LAUNCH` if there is none. ' +
@@ -72,7 +71,7 @@ export const resumption: RuleGroup = {
     {
       id: 'resume.delete',
       since: '1.0',
-      title: 'a resumed deletion leaves no resource',
+      title: 'a resumed deletion leaves nothing',
       text:
         'The kit stops the provider after each remote call of a deletion. A second provider completes the ' +
         'deletion and leaves no resource.',
@@ -102,8 +101,7 @@ export const resumption: RuleGroup = {
     {
       id: 'resume.machine-create',
       since: '1.0',
-      title:
-        'a creation machine continues after every step from `save()` and the `externalId`, and searches for calls without an answer',
+      title: 'a creation machine continues from `save()` and `externalId` after every step',
       text:
         'After any step, a new process can continue with `getCreateStateMachine`, given only `save()` as JSON and ' +
         'the `externalId`. The outcome of a call in progress is then unknown: the machine first searches for its ' +
@@ -141,7 +139,7 @@ export const resumption: RuleGroup = {
     {
       id: 'resume.machine-delete',
       since: '1.0',
-      title: 'a deletion machine continues after every step and after every temporary error',
+      title: 'a deletion machine continues after every step and every temporary error',
       text:
         'As for creations: the new machine continues, and in the end no resource exists. After a temporary error, e.g. ' +
         'a conflict (409) because the cloud still deletes the instance, the kit creates another machine, as the ' +

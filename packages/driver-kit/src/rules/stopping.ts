@@ -14,7 +14,7 @@ export const stopping: RuleGroup = {
     {
       id: 'stop.ends',
       since: '1.0',
-      title: 'stopping ends launches and deletions with `AbortedError`, and `join` resolves',
+      title: 'stopping ends launches and deletions with `AbortedError`',
       text: 'Launches and deletions in progress reject with `AbortedError`, and `join` resolves shortly afterwards.',
       needs: ['times'],
       check: fromStart(async (harness) => {
@@ -59,7 +59,7 @@ export const stopping: RuleGroup = {
     {
       id: 'stop.unused',
       since: '1.0',
-      title: 'an idle provider makes at most one call in ten minutes, and no listings',
+      title: 'an idle provider makes at most one call in ten minutes',
       text:
         'Without launches and deletions, a provider makes no listings and has no periodic timers. A call every ' +
         'ten minutes, e.g. to refresh credentials or limits, is allowed.',

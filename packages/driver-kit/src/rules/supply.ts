@@ -8,13 +8,12 @@ import { watch } from '../watched.js';
 
 export const supply: RuleGroup = {
   title: 'Existing machines',
-  text: 'For drivers that declare machines to `ProviderContext.nodeSupply`.',
+  text: 'For drivers that declare machines to `nodeSupply`.',
   rules: [
     {
       id: 'supply.declared',
       since: '1.2',
-      title:
-        'a provider with `createsNodes: false` declares a machine for each label, with a unique host name, user and port together',
+      title: 'every label has a machine, and host name, user and port together are unique',
       text:
         'The configuration has `createsNodes: false`, so that the launcher lets requests wait for nodes instead ' +
         'of launching them. For each label of a pool there is a machine in that pool. The host name, user and ' +
@@ -46,8 +45,7 @@ export const supply: RuleGroup = {
     {
       id: 'supply.check',
       since: '1.2',
-      title:
-        'the check of a machine rejects with a `DriverError` while its login does not answer, and then succeeds again',
+      title: 'a check rejects with a `DriverError` while the login does not answer',
       text:
         'A machine whose check rejects gets no nodes. Operators read the message of the `DriverError` as the ' +
         'reason. Once the machine answers, the check succeeds without any other action.',
