@@ -133,7 +133,7 @@ function addImageData(program: Command, onStore: OnStore): void {
   example(save, 'nodepool export-image-data images.json');
   const restore = program
     .command('import-image-data')
-    .description('restore them, before a builder starts')
+    .description('restore the records of images, before a builder starts')
     .argument('<file>', 'output of export-image-data')
     .action((file: string) =>
       onStore((context) =>
@@ -165,7 +165,7 @@ function addProviderCommands(program: Command, onStore: OnStore): void {
   addOrphans(program, onStore);
   const installation = program
     .command('installation-id')
-    .description('show or set the id of this installation in tags')
+    .description('show or set the id in the tags of this installation')
     .option('--set <id>', 'new id, e.g. after the data in ZooKeeper was lost')
     .action((options: { set?: string }) =>
       onStore((context) =>

@@ -130,7 +130,7 @@ function addNodeCommands(program: Command, onStore: OnStore): void {
   example(remove, 'nodepool delete 0000000042 --now');
   const hold = program
     .command('hold')
-    .description('hold a node for inspection; refused while it is locked, except with slots')
+    .description('hold a node for inspection; refused while it is locked, unless it has slots')
     .argument('<id>', 'id of the node')
     .option('--comment <text>', 'reason, for operators')
     .action((id: string, options: { comment?: string }) =>
@@ -268,7 +268,7 @@ function addConfigCommands(program: Command, io: ProcessIo): void {
 function addDoctor(program: Command, io: ProcessIo): void {
   const command = program
     .command('doctor')
-    .description('examine ZooKeeper, certificates, clocks, programs, providers, records and disks')
+    .description('examine ZooKeeper, certificates, clocks, programs, providers, records and disks; changes nothing')
     .addOption(formatOption())
     .action((options: FormatOption) =>
       (load('./run-doctor.js') as typeof RunDoctor).runDoctor(program.opts<CommonOptions>(), io, options),

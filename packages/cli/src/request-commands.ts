@@ -27,7 +27,7 @@ export function addRequestCommands(program: Command, onStore: OnStore, io: Proce
 
 function wantedNodesOptions(command: Command): Command {
   return command
-    .option('--priority <n>', '0 to 999, lower is first', wholeNumber(0, 999), 200)
+    .option('--priority <n>', '0 to 999, lower is served first', wholeNumber(0, 999), 200)
     .option('--tenant <name>', 'tenant whose limits apply')
     .option('--provider <name>', 'this provider, unless it cannot serve the request')
     .option('--start-by <time>', 'time by which nodes are needed, ISO 8601 or unix seconds', pointInTime);
@@ -98,7 +98,7 @@ function addRun(program: Command, onStore: OnStore, io: ProcessIo, outcome: Outc
       .option('--count <n>', 'nodes; the command runs on each', wholeNumber(1, 1000), 1)
       .option('--user <name>', 'login name (default: that of the node)')
       .option('--identity <file>', 'private key (default: those of ssh)')
-      .option('--env <name[=value]>', 'environment variable (default: its value here); can be repeated', all, [])
+      .option('--env <name[=value]>', 'environment variable (default value: as here); can be repeated', all, [])
       .option('--copy <local[:remote]>', 'copy a file or folder first; can be repeated', copies, []),
   )
     .option('--timeout <duration>', 'limit of the command, e.g. 90s, 15m, 1h', duration)

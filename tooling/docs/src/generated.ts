@@ -16,9 +16,9 @@ import { driverPackages } from './drivers.js';
 import { commonOptions, driverOptions } from './reference/driver-options.js';
 import { listsReference } from './reference/lists.js';
 import { metricsReference } from './reference/metrics.js';
+import { schemaOutline } from './reference/outline.js';
 import { programsReference } from './reference/programs.js';
 import { secureKeys } from './reference/secure-keys.js';
-import { schemaReference } from './reference/schema.js';
 
 /** A generated part: its page below `docs`, its name on that page, and the function that generates it. */
 export interface GeneratedPart {
@@ -27,26 +27,17 @@ export interface GeneratedPart {
   make(): string | Promise<string>;
 }
 
-/** Lists of `nodepool.yaml` and of `github.yaml` with a table of their own. */
-const CONFIG_TABLES: ReadonlySet<string> = new Set([
-  'labels[]',
-  'diskimages[]',
-  'providers[]',
-  'tenant-resource-limits[]',
-]);
-const BRIDGE_TABLES: ReadonlySet<string> = new Set(['installations[]', 'installations[].scale-sets[]']);
-
 export const GENERATED: readonly GeneratedPart[] = [
   {
     page: 'reference/configuration.md',
     name: 'nodepool.yaml',
-    make: () => schemaReference(configSchema, { depth: 3, tables: CONFIG_TABLES }),
+    make: () => schemaOutline(configSchema, ['labels', 'diskimages']),
   },
   { page: 'reference/configuration.md', name: 'secure file', make: secureKeys },
   {
     page: 'reference/configuration.md',
     name: 'github.yaml',
-    make: () => schemaReference(bridgeGithub.settingsSchema, { depth: 3, tables: BRIDGE_TABLES }),
+    make: () => schemaOutline(bridgeGithub.settingsSchema),
   },
   { page: 'reference/programs.md', name: 'programs', make: programsReference },
   { page: 'reference/web.md', name: 'lists', make: listsReference },

@@ -39,7 +39,7 @@ function createProgram(io: GitLabIo, done: (code: number) => void): Command {
     .option('--gateway <url>', 'address of the gateway (default: $NODEPOOL_GATEWAY)')
     .option('--token-file <file>', 'file with the token (default: $NODEPOOL_TOKEN_FILE or $NODEPOOL_TOKEN)')
     .option('--label <label>', 'label, unless the job has the variable NODEPOOL_LABEL')
-    .option('--priority <n>', '0 to 999, lower is first', wholeNumber(0, 999))
+    .option('--priority <n>', '0 to 999, lower is served first', wholeNumber(0, 999))
     .option('--lifetime <duration>', 'time until a node is returned after the death of the runner', duration, 600)
     .option('--timeout <duration>', 'limit of the wait for a node', duration, 3300)
     .option('--user <name>', 'login name (default: that of the node)')

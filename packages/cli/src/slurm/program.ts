@@ -58,7 +58,7 @@ function createProgram(io: SlurmIo, done: (failures: number) => void): Command {
     .option('--label <label>', 'label, or NODES=LABEL with * in NODES; can be repeated', repeated, [])
     .option('--start <script>', 'starts slurmd on the node $SLURM_NODE')
     .option('--stop <script>', 'stops slurmd before the return')
-    .option('--priority <n>', '0 to 999, lower is first', wholeNumber(0, 999))
+    .option('--priority <n>', '0 to 999, lower is served first', wholeNumber(0, 999))
     .option('--lifetime <duration>', 'time until nodes are returned without "reconcile"', duration, 3600)
     .option('--timeout <duration>', 'limit of the wait, below ResumeTimeout', duration, 900)
     .option('--user <name>', 'login name (default: that of the node)')

@@ -77,9 +77,10 @@ async function programSections([program, folder]: readonly [string, string]): Pr
   }
   for (const command of commands) {
     const own = without(command.options, options);
+    // The list of commands explains arguments without choices by their names.
     const hasChoices = command.commandArguments.some(({ text }) => text.includes('(choices: '));
-    if (own.length === 0 && !hasChoices) continue;
-    parts.push(`### ${code(command.program)}`, blockOf([], [...command.commandArguments, ...own], command.notes));
+    const entries = [...(hasChoices ? command.commandArguments : []), ...own];
+    if (entries.length > 0) parts.push(`### ${code(command.program)}`, blockOf([], entries, command.notes));
   }
   return parts.filter((part) => part !== '');
 }

@@ -142,7 +142,7 @@ function differences(rows: readonly Row[], own: readonly Row[], described: Reado
 }
 
 /** Returns the schema of a mapping, or of the items of a list of mappings, if its keys are defined. */
-function innerOf(property: JsonObject): { readonly suffix: string; readonly schema: JsonObject } | undefined {
+export function innerOf(property: JsonObject): { readonly suffix: string; readonly schema: JsonObject } | undefined {
   if (hasKeys(property)) return { suffix: '', schema: property };
   const items = property['items'];
   if (isJsonObject(items) && hasKeys(items)) return { suffix: '[]', schema: items };
@@ -156,7 +156,7 @@ function hasKeys(schema: JsonObject): boolean {
 
 const TYPE_NAMES: Readonly<Record<string, string>> = { array: 'list', object: 'mapping' };
 
-function typeText(schema: JsonObject): string {
+export function typeText(schema: JsonObject): string {
   if (schema['const'] !== undefined) return code(JSON.stringify(schema['const']));
   const choices = schema['enum'];
   if (Array.isArray(choices)) return choices.map((choice) => code(String(choice))).join(', ');
@@ -182,7 +182,7 @@ function plural(type: string): string {
   return type.endsWith('s') || type.includes('`') || type.includes(' or ') ? type : `${type}s`;
 }
 
-function defaultText({ default: value }: JsonObject): string {
+export function defaultText({ default: value }: JsonObject): string {
   if (value === undefined) return '';
   return code(typeof value === 'string' ? value : JSON.stringify(value));
 }
@@ -191,7 +191,7 @@ function defaultOf({ key, default: value }: Row): string {
   return value === '' ? `no ${code(key)}` : code(`${key}: ${value.replaceAll('`', '')}`);
 }
 
-function rulesOf(schema: JsonObject): readonly string[] {
+export function rulesOf(schema: JsonObject): readonly string[] {
   return [schema, ...objects(schema['allOf'])].flatMap(ruleText);
 }
 
@@ -221,7 +221,7 @@ function requirements(branches: JsonValue | undefined): readonly string[] | unde
   return keys.length === 0 || keys.includes('') ? undefined : keys;
 }
 
-function propertiesOf(schema: JsonObject): Readonly<Record<string, JsonObject>> {
+export function propertiesOf(schema: JsonObject): Readonly<Record<string, JsonObject>> {
   const properties = schema['properties'];
   if (!isJsonObject(properties)) return {};
   return Object.fromEntries(
@@ -233,7 +233,7 @@ function objects(value: JsonValue | undefined): readonly JsonObject[] {
   return Array.isArray(value) ? value.filter(isJsonObject) : [];
 }
 
-function strings(value: JsonValue | undefined): readonly string[] {
+export function strings(value: JsonValue | undefined): readonly string[] {
   return Array.isArray(value) ? value.filter((each) => typeof each === 'string') : [];
 }
 
