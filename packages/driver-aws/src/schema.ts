@@ -77,7 +77,7 @@ const filter: JsonSchema = {
   properties: {
     name: { ...text, description: 'Name of the filter, e.g. `name` or `architecture`.' },
     Name: { ...text, description: 'The same as `name`.' },
-    values: { ...texts, description: 'Values, one of which must match. `*` and `?` are wildcards.' },
+    values: { ...texts, description: 'Accepted values. `*` and `?` are wildcards.' },
     Values: { ...texts, description: 'The same as `values`.' },
   },
   allOf: [exactlyOne('name', 'Name'), exactlyOne('values', 'Values')],
