@@ -77,7 +77,7 @@ const filter: JsonSchema = {
   properties: {
     name: { ...text, description: 'Name of the filter, e.g. `name` or `architecture`.' },
     Name: { ...text, description: 'The same as `name`.' },
-    values: { ...texts, description: 'Values, one of which must match. `*` and `?` are wildcards.' },
+    values: { ...texts, description: 'Accepted values. `*` and `?` are wildcards.' },
     Values: { ...texts, description: 'The same as `values`.' },
   },
   allOf: [exactlyOne('name', 'Name'), exactlyOne('values', 'Values')],
@@ -128,16 +128,16 @@ export const schema: JsonSchema = providerSchema({
       },
       ...limits,
       ...addresses,
-      'subnet-ids': { ...texts, description: 'Default of `subnet-ids` of the pools.' },
+      'subnet-ids': { ...texts, description: 'Value for pools that set none.' },
       'use-internal-ip': {
         type: 'boolean',
         default: false,
-        description: 'Default of `use-internal-ip` of the pools.',
+        description: 'Value for pools that set none.',
       },
       'host-key-checking': {
         type: 'boolean',
         default: true,
-        description: 'Default of `host-key-checking` of the pools.',
+        description: 'Value for pools that set none.',
       },
       'object-storage': object('Storage of images until they are imported.', ['bucket-name'], {
         'bucket-name': { ...text, description: 'Name of an S3 bucket in the region.' },

@@ -94,7 +94,7 @@ export const schema: JsonSchema = providerSchema({
       'resource-group-location': { ...text, description: 'Region of the resource group.' },
       'subnet-id': { ...text, description: 'Full resource id of the subnet.' },
       network: {
-        description: 'Network in the resource group, or with its own group.',
+        description: 'Name of a network in the resource group, or a mapping for another group.',
         anyOf: [
           text,
           object('A network, possibly of another resource group.', ['network'], {
@@ -108,12 +108,12 @@ export const schema: JsonSchema = providerSchema({
       'use-internal-ip': {
         type: 'boolean',
         default: false,
-        description: 'Default of `use-internal-ip` of the pools.',
+        description: 'Value for pools that set none.',
       },
       'host-key-checking': {
         type: 'boolean',
         default: true,
-        description: 'Default of `host-key-checking` of the pools.',
+        description: 'Value for pools that set none.',
       },
       'zuul-public-key': { ...text, description: 'Default of `key` of the images.' },
       ...imageUploadProperties,

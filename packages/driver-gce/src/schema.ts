@@ -72,7 +72,7 @@ export const schema: JsonSchema = providerSchema({
     properties: {
       project: { ...text, description: 'Id of the project.' },
       region: { ...text, description: 'Region, e.g. `us-central1`.' },
-      zone: { ...text, description: 'Default of `zones` of the pools.' },
+      zone: { ...text, description: 'Zone for pools without `zones`.' },
       'rate-limit': {
         type: ['number', 'string'],
         minimum: 0,

@@ -57,9 +57,12 @@ export const schema: JsonSchema = providerSchema({
       'min-retention-time': seconds('Minimum age of a released backing node, in seconds.', {
         default: DEFAULTS.minRetentionSeconds,
       }),
-      'max-age': seconds('Age in seconds from which a backing node gets no further nodes. Default: unlimited.', {
-        minimum: 1,
-      }),
+      'max-age': seconds(
+        'Age in seconds from which a backing node gets no further nodes and is released without any. Default: unlimited.',
+        {
+          minimum: 1,
+        },
+      ),
       'host-key-checking': { type: 'boolean', description: "Default: the pool's." },
     },
   },

@@ -126,7 +126,7 @@ describe('the reference of a schema', () => {
       '| ----- | ------ | ------- |',
       '| `own` | string | It. |',
       '',
-      'Not available: `d`. Required: `b`. Other defaults: `a: y`. New: `c`.',
+      'Not available: `d`. Required: `b`. Other defaults: `a: y`. (new): `c`.',
       '',
       '## `other[]`',
       '',

@@ -135,7 +135,7 @@ function differences(rows: readonly Row[], own: readonly Row[], described: Reado
     outermost.length === 0 ? '' : `Not available: ${outermost.map(code).join(', ')}.`,
     required.length === 0 ? '' : `Required: ${list(required)}.`,
     defaults.length === 0 ? '' : `Other defaults: ${defaults.map(([row]) => defaultOf(row)).join(', ')}.`,
-    isNew.length === 0 ? '' : `New: ${list(isNew)}.`,
+    isNew.length === 0 ? '' : `(new): ${list(isNew)}.`,
   ]
     .filter((text) => text !== '')
     .join(' ');
