@@ -17,7 +17,7 @@ describe('the reference of a schema', () => {
     });
     expect(text.split('\n').slice(2)).toEqual([
       '| `name` | string, required | Its name.               |',
-      '| `size` | integer     | Its size. Default: `3`. |',
+      '| `size` | integer          | Its size. Default: `3`. |',
     ]);
   });
 
