@@ -24,7 +24,7 @@ export interface Rule {
 
 export interface RuleGroup {
   readonly title: string;
-  /** What the rules have in common, in Markdown; empty if the title is enough. */
+  /** An introduction to the rules, in Markdown; empty if the title is enough. */
   readonly text: string;
   readonly rules: readonly Rule[];
 }
