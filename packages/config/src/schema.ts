@@ -251,7 +251,7 @@ const provider: JsonObject = {
     driver: {
       ...name,
       default: DEFAULT_DRIVER,
-      description: 'Driver: its short name, package or path.',
+      description: 'Package or path of the driver, or NAME for `@nodepool/driver-NAME`.',
     },
     'max-concurrency': {
       type: ['integer', 'null'],
@@ -286,7 +286,7 @@ const tenantLimits: JsonObject = {
 
 const driverAlias = mapping(
   {
-    name: { ...name, description: 'Short name.' },
+    name: { ...name, description: 'Name for `driver`.' },
     package: { ...name, description: 'npm package, or a path relative to this file.' },
   },
   ['name', 'package'],

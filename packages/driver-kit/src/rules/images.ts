@@ -76,7 +76,7 @@ export const images: RuleGroup = {
       id: 'image.progress-repeated',
       since: '1.1',
       needs: ['image-times'],
-      title: '`progress` is repeated at least every five minutes while the cloud answers, not by a timer',
+      title: '`progress` is repeated at least every five minutes while the cloud processes the image, not by a timer',
       text:
         'The builder aborts an upload without progress after `image-upload-idle-timeout`, by default 15 minutes. ' +
         'After the last byte, clouds may import, convert and replicate an image for longer than that. A driver ' +

@@ -69,7 +69,7 @@ async function programSections([program, folder]: readonly [string, string]): Pr
   const parts = [
     `## ${code(program)}`,
     help.description,
-    blockOf([help.usage], help.options, titled('Commands', commands.map(commandEntry)), help.notes),
+    blockOf(usageOf(help), help.options, titled('Commands', commands.map(commandEntry)), help.notes),
   ];
   if (options.length > 0) {
     const where = `${code(`${program} COMMAND --help`)} shows which of them a command has:`;
@@ -83,6 +83,11 @@ async function programSections([program, folder]: readonly [string, string]): Pr
     if (entries.length > 0) parts.push(`### ${code(command.program)}`, blockOf([], entries, command.notes));
   }
   return parts.filter((part) => part !== '');
+}
+
+/** Returns the usage unless it says nothing. */
+function usageOf({ program, usage }: Help): readonly string[] {
+  return [`${program} [options]`, `${program} [options] [command]`].includes(usage) ? [] : [usage];
 }
 
 function commandEntry({ usage, description }: Help): Entry {
