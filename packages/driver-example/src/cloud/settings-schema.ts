@@ -22,9 +22,7 @@ const nameSchema: JsonObject = { type: 'string', minLength: 1 };
 
 const properties: JsonObject = {
   'boot-time': secondsSchema('Time until an instance runs.'),
-  'delete-time': secondsSchema(
-    'Time until a deleted instance no longer exists.',
-  ),
+  'delete-time': secondsSchema('Time until a deleted instance no longer exists.'),
   'api-latency': secondsSchema('Duration of a call.'),
   'list-lag': secondsSchema('Time until listings show a creation or deletion.'),
   'rate-limit': {
