@@ -12,7 +12,8 @@ import * as gateway from '@nodepool/gateway';
 
 import * as launcher from '@nodepool/launcher';
 import * as status from '@nodepool/status';
-import { driverPackages, loadDriver } from './drivers.js';
+import { driverPackages } from './drivers.js';
+import { commonOptions, driverOptions } from './reference/driver-options.js';
 import { listsReference } from './reference/lists.js';
 import { metricsReference } from './reference/metrics.js';
 import { programsReference } from './reference/programs.js';
@@ -26,12 +27,16 @@ export interface GeneratedPart {
 }
 
 export const GENERATED: readonly GeneratedPart[] = [
-  { page: 'reference/configuration.md', name: 'nodepool.yaml', make: () => schemaReference(configSchema, 3) },
-  { page: 'reference/configuration.md', name: 'secure file', make: () => schemaReference(secureSchema, 3) },
+  {
+    page: 'reference/configuration.md',
+    name: 'nodepool.yaml',
+    make: () => schemaReference(configSchema, { depth: 3 }),
+  },
+  { page: 'reference/configuration.md', name: 'secure file', make: () => schemaReference(secureSchema, { depth: 3 }) },
   {
     page: 'reference/configuration.md',
     name: 'github.yaml',
-    make: () => schemaReference(bridgeGithub.settingsSchema, 3),
+    make: () => schemaReference(bridgeGithub.settingsSchema, { depth: 3 }),
   },
   { page: 'reference/programs.md', name: 'programs', make: programsReference },
   { page: 'reference/web.md', name: 'lists', make: listsReference },
@@ -40,10 +45,11 @@ export const GENERATED: readonly GeneratedPart[] = [
   { page: 'reference/metrics.md', name: 'gateway', make: () => metricsReference(gateway) },
   { page: 'reference/metrics.md', name: 'github', make: () => metricsReference(bridgeGithub) },
   { page: 'reference/metrics.md', name: 'clouds', make: () => metricsReference({ ...core, ...daemon }) },
+  { page: 'drivers/README.md', name: 'options', make: commonOptions },
   ...driverPackages().map((driver) => ({
     page: `drivers/${driver.name}.md`,
     name: 'options',
-    make: async () => schemaReference((await loadDriver(driver)).schema, 3),
+    make: () => driverOptions(driver),
   })),
 ];
 
