@@ -75,6 +75,19 @@ export function markdownTable(rows: readonly Row[]): string {
   return tableOf(headings, lines, 2);
 }
 
+/** Returns the main columns of the rows as a table in Markdown, for the documentation. */
+export function summaryTable(rows: readonly Row[]): string {
+  const headings = ['one of four regions', 'p95', 'longest', 'failed', 'without: p95', 'longest'];
+  const lines = rows.map(({ title, now, without }) => [
+    title,
+    seconds(now.disturbedP95Ms),
+    seconds(now.longestMs),
+    String(now.failed),
+    ...(without === undefined ? ['', ''] : [seconds(without.disturbedP95Ms), seconds(without.longestMs)]),
+  ]);
+  return tableOf(headings, lines, 1);
+}
+
 /** Returns a table in Markdown whose columns from `numbersFrom` on are aligned to the right. */
 export function tableOf(
   headings: readonly string[],
