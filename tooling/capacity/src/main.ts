@@ -134,8 +134,8 @@ async function measureRegions(wanted: Selection): Promise<readonly string[]> {
 function measuredWith({ seed, scale, periods: { calmMs, disturbedMs } }: Selection['order']): string {
   return (
     `Measured with ${REGION_INSTANCES * scale} instances per region, ${calmMs / MINUTE_MS} minutes before the ` +
-    `disturbance, ${disturbedMs / MINUTE_MS} minutes of it, and seed ${seed}. The columns "without" are from runs ` +
-    'with circuit breakers and offers disabled.'
+    `disturbance, ${disturbedMs / MINUTE_MS} minutes of it, and seed ${seed}. The runs of "without" have no circuit ` +
+    'breakers and offers.'
   );
 }
 

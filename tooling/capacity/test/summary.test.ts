@@ -53,7 +53,7 @@ it('the summary of the matrix names failed requests', () => {
   );
 });
 
-it('the summary of the regions has the main columns', () => {
+it('the summary of the regions has the waits of each disturbance, with and without breakers', () => {
   const summary: Summary = {
     disturbedP95Ms: 74_700,
     p95Ms: 74_500,
@@ -63,11 +63,19 @@ it('the summary of the regions has the main columns', () => {
     maxInstances: 1,
     creations: [1],
   };
-  expect(summaryTable([{ title: 'silent', now: summary, brief: summary, without: undefined }])).toBe(
+  const never = { ...summary, longestMs: Infinity, failed: 1 };
+  const rows = [
+    { title: 'undisturbed', now: summary, brief: undefined, without: undefined },
+    { title: 'silent', now: summary, brief: { ...summary, failed: 2 }, without: never },
+  ];
+  expect(summaryTable(rows)).toBe(
     [
-      '| one of four regions |    p95 | longest | failed | without: p95 | longest |',
-      '| ------------------- | -----: | ------: | -----: | -----------: | ------: |',
-      '| silent              | 74.7 s | 203.4 s |      0 |              |         |',
+      '| one of four regions |        waits |      without |',
+      '| ------------------- | -----------: | -----------: |',
+      '| undisturbed         | 74.7 / 203.4 |              |',
+      '| silent              | 74.7 / 203.4 | 74.7 / never |',
+      '',
+      '2 requests failed.',
     ].join('\n'),
   );
 });

@@ -1,7 +1,7 @@
 /** The summary of the matrix for the documentation: the worst waits per driver and kind of trouble. */
 
-import { tableOf } from '../report.js';
-import { SPECIAL_TROUBLES, type CellResult, type CellRow } from './measure.js';
+import { failures, tableOf, waitsOf } from '../report.js';
+import { SPECIAL_TROUBLES, type CellRow } from './measure.js';
 import { troubleNamed, TROUBLES } from './troubles.js';
 
 /** Kinds of troubles, in the order of the table. */
@@ -31,14 +31,12 @@ export function matrixSummary(rows: readonly CellRow[]): string {
     ...drivers.map((driver) => worst(rows.filter((row) => row.driver === driver && kindOf(row.title) === kind))),
   ]);
   const failed = rows.reduce((sum, { equal, preferred }) => sum + equal.failed + preferred.failed, 0);
-  const sentence = failed === 0 ? 'No request failed.' : `${failed} requests failed.`;
-  return [tableOf(['the cloud', ...drivers], lines, 1), sentence].join('\n\n');
+  return [tableOf(['the cloud', ...drivers], lines, 1), failures(failed)].join('\n\n');
 }
 
 /** Returns the worst p95 and the longest wait of the rows, in seconds. */
 function worst(rows: readonly CellRow[]): string {
   const results = rows.flatMap(({ equal, preferred }) => [equal, preferred]);
-  const most = (of: (result: CellResult) => number): string =>
-    (results.reduce((max, result) => Math.max(max, of(result)), 0) / 1000).toFixed(1);
-  return results.length === 0 ? '' : `${most(({ p95Ms }) => p95Ms)} / ${most(({ longestMs }) => longestMs)}`;
+  if (results.length === 0) return '';
+  return waitsOf(Math.max(...results.map(({ p95Ms }) => p95Ms)), Math.max(...results.map((each) => each.longestMs)));
 }
