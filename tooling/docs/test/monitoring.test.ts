@@ -151,9 +151,4 @@ describe('an alert', () => {
   it('exists for each runbook', () => {
     expect([...headings].sort()).toEqual(rules.map(({ alert }) => alert.toLowerCase()).sort());
   });
-
-  it('is in the table of the monitoring page', () => {
-    const page = read('monitoring.md');
-    expect(rules.filter(({ alert }) => !page.includes(`\`${alert}\``)).map(({ alert }) => alert)).toEqual([]);
-  });
 });
