@@ -37,7 +37,7 @@ export const faults: RuleGroup = {
     {
       id: 'faults.launch',
       since: '1.4',
-      title: 'a launch ends with its only instance, or a `DriverError`, as `not-applied` only without an instance',
+      title: 'a launch ends with its only instance or a `DriverError`, `not-applied` only if no instance exists',
       text:
         'The outcome of an error is that of the creation, not of the call that failed. A poll that is throttled after ' +
         'the cloud has accepted the creation, or a 500 after the effect, does not mean that nothing was created. A ' +

@@ -100,7 +100,7 @@ export const ids: RuleGroup = {
     {
       id: 'ids.reused-launch',
       since: '1.4',
-      title: 'a launch that loses its instance fails, and does not return a successor',
+      title: 'a launch that loses its instance fails, and does not return another one with its id',
       text:
         'The instance of a launch disappears while it boots, and another launch gets its id. The first launch fails; it ' +
         'does not return the address of the other node. The same holds for a launch that is resumed with a saved id.',

@@ -257,7 +257,7 @@ export const outcomes: RuleGroup = {
     {
       id: 'lag.delete-unknown',
       since: '1.0',
-      title: 'one listing proves no deletion without `externalId` either',
+      title: 'without `externalId`, one listing does not prove a deletion either',
       text:
         'The deletion of a node without `externalId` searches for the node’s tags. Listings may not yet contain ' +
         'an instance that a crashed launcher created a moment ago.',
