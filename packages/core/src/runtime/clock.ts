@@ -25,7 +25,7 @@ export const systemClock: Clock = {
   monotonic: performance.now.bind(performance),
   schedule(delayMs, callback, options) {
     if (delayMs <= 0) {
-      // eslint-disable-next-line no-restricted-globals -- a timer of Node.js waits for a millisecond at least
+      // A timer of Node.js waits for a millisecond at least.
       const immediate = setImmediate(callback);
       if (options?.background === true) immediate.unref();
       return { cancel: () => clearImmediate(immediate) };
