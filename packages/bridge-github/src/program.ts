@@ -13,13 +13,8 @@ export const PROGRAM: DaemonProgram<BridgeFlags> = {
   description: 'Serves jobs of GitHub Actions with nodes: creates runner scale sets, and starts a runner per job.',
   version: packageVersion(__dirname),
   help: {
-    introduction:
-      'The configuration (-c) needs only zookeeper-servers and zookeeper-tls; the bridge reads nothing else of it.',
-    stop: [
-      'stop; jobs continue on their nodes, and the next bridge continues with them.',
-      'A second signal stops at once.',
-    ],
-    reload: 'read the configuration and the settings again now.',
+    introduction: 'The bridge reads only zookeeper-servers and zookeeper-tls of the configuration (-c).',
+    stop: ['stop; jobs continue, also under the next bridge. A second signal stops at once.'],
     example: '-g /etc/nodepool/github.yaml --status-port 8009',
   },
   addOptions: (command) => {

@@ -15,17 +15,16 @@ export const PROGRAM: DaemonProgram<BuilderFlags> = {
   version: packageVersion(__dirname),
   help: {
     stop: [
-      'stop after the running builds and uploads, which may take hours; the log lists them.',
-      'A second signal aborts them, a third one ends the program at once.',
+      'stop after the running builds and uploads, perhaps hours. A second signal aborts them,',
+      'a third one ends the program at once.',
     ],
-    reload: 'read the configuration again now.',
     example: '-s /etc/nodepool/secure.yaml --upload-workers 8',
   },
   addOptions: (command) => {
     command
-      .option('--build-workers <number>', 'limit of simultaneous builds; 0: this builder builds nothing', count, 1)
-      .option('--upload-workers <number>', 'limit of simultaneous uploads; 0: this builder uploads nothing', count, 4);
-    addStatusPort(command, 'status, metrics and health', '0.0.0.0');
+      .option('--build-workers <number>', 'limit of simultaneous builds', count, 1)
+      .option('--upload-workers <number>', 'limit of simultaneous uploads', count, 4);
+    addStatusPort(command, 'status, metrics and probes', '0.0.0.0');
   },
   readOptions: (command) => command.opts(),
 };

@@ -15,14 +15,13 @@ export const PROGRAM: DaemonProgram<GatewayFlags> = {
   description: 'Leases nodes over HTTP to programs that do not use ZooKeeper.',
   version: packageVersion(__dirname),
   help: {
-    stop: ['stop; leases stay, and other gateways serve them. A second signal stops at once.'],
-    reload: 'read the configuration, the settings, the tokens and the certificate again now.',
+    stop: ['stop; other gateways serve the leases. A second signal stops at once.'],
     example: '-g /etc/nodepool/gateway.yaml --status-port 8008',
   },
   addOptions: (command) => {
     command.option('-g, --gateway <file>', 'settings of the gateway', '/etc/nodepool/gateway.yaml');
     addStatusPort(command, 'metrics and probes', '127.0.0.1');
-    command.option('--generate-token <name>', 'print a new token and its entry for the token file, and exit');
+    command.option('--generate-token <name>', 'print a new token with its entry for the token file');
   },
   readOptions: (command) => command.opts(),
 };

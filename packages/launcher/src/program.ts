@@ -19,7 +19,6 @@ export const PROGRAM: DaemonProgram<LauncherFlags> = {
   version: packageVersion(__dirname),
   help: {
     stop: ['stop; launches in progress are resumed later. A second signal stops at once.'],
-    reload: 'read the configuration again now.',
     example: '-s /etc/nodepool/secure.yaml',
   },
   addOptions: (command) => {
@@ -27,14 +26,11 @@ export const PROGRAM: DaemonProgram<LauncherFlags> = {
       .option('--no-webapp', 'no web endpoint')
       .option(
         '--backfill-window <seconds>',
-        'time for which smaller requests of the same priority may overtake a request that does not fit',
+        'time for which smaller requests of the same priority may overtake one that does not fit',
         seconds,
         BACKFILL_WINDOW_MS / 1000,
       )
-      .option(
-        '--state-dir <directory>',
-        'directory for the history of the last day (default: $STATE_DIRECTORY, which systemd sets)',
-      );
+      .option('--state-dir <directory>', 'directory for the history of the last day (default: $STATE_DIRECTORY)');
   },
   readOptions: (command) => command.opts(),
 };

@@ -37,16 +37,13 @@ function createProgram(io: GitLabIo, done: (code: number) => void): Command {
   const program = new Command('nodepool-gitlab')
     .description('Runs the jobs of a GitLab Runner with the custom executor on leased nodes.')
     .version(packageVersion(__dirname));
-  addGatewayOptions(program).option(
-    '--label <label>',
-    "label of the node, unless the job's variable NODEPOOL_LABEL names one",
-  );
+  addGatewayOptions(program).option('--label <label>', 'label, unless the job has the variable NODEPOOL_LABEL');
   addLeasedNodeOptions(program, {
-    lifetime: ['time until the node is returned if the runner has died', 600],
+    lifetime: ['time until a node is returned after the death of the runner', 600],
     timeout: ['limit of the wait for a node', 3300],
   })
-    .option('--builds-dir <path>', 'folder of the sources on the node; default: that of config.toml')
-    .option('--cache-dir <path>', 'folder of the cache on the node; default: that of config.toml')
+    .option('--builds-dir <path>', 'folder of the sources (default: that of config.toml)')
+    .option('--cache-dir <path>', 'folder of the cache (default: that of config.toml)')
     .addHelpText('after', HELP)
     .exitOverride()
     .configureOutput(programOutput(io.streams));

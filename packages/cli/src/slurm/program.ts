@@ -49,12 +49,12 @@ function createProgram(io: SlurmIo, done: (failures: number) => void): Command {
     .description("Resumes and suspends Slurm's cloud nodes: each is a leased node.")
     .version(packageVersion(__dirname));
   addGatewayOptions(program)
-    .option('--label <label>', 'label of all nodes, or NODES=LABEL with * in NODES; can be repeated', repeated, [])
-    .option('--start <script>', 'starts slurmd on a node; $SLURM_NODE is its name in Slurm')
-    .option('--stop <script>', 'stops slurmd on a node before it is returned');
+    .option('--label <label>', 'label, or NODES=LABEL with * in NODES; can be repeated', repeated, [])
+    .option('--start <script>', 'starts slurmd on the node $SLURM_NODE')
+    .option('--stop <script>', 'stops slurmd before the return');
   addLeasedNodeOptions(program, {
-    lifetime: ['time until nodes are returned if "reconcile" does not run', 3600],
-    timeout: ['limit of the wait for a node, shorter than ResumeTimeout', 900],
+    lifetime: ['time until nodes are returned without "reconcile"', 3600],
+    timeout: ['limit of the wait, below ResumeTimeout', 900],
   })
     .addHelpText('after', HELP)
     .exitOverride()
@@ -116,7 +116,7 @@ function repeated(text: string, texts: readonly string[]): readonly string[] {
 }
 
 const HELP = `
-Slurm calls it with a script each for ResumeProgram, SuspendProgram and ResumeFailProgram. A timer calls "reconcile".
+Slurm calls it with a script for each of its programs. A timer calls "reconcile".
 Exit status: 0 done, 1 failed, 2 usage.
 
 Example:

@@ -22,8 +22,6 @@ export interface DaemonProgram<Own> {
     readonly introduction?: string;
     /** Lines that describe the stop by a signal. */
     readonly stop: readonly string[];
-    /** Describes SIGHUP. */
-    readonly reload: string;
     /** Options of the example, after `-c`. */
     readonly example: string;
   };
@@ -57,8 +55,8 @@ export function parseDaemonCommandLine<Own>(
     .option('-s, --secure <file>', 'secure file, merged over the configuration')
     .option('-l, --logging <file>', 'logging configuration')
     .option('-d, --debug', 'log everything', false)
-    .option('-f, --foreground', 'accepted for compatibility; the program always runs in the foreground')
-    .option('-p, --pidfile <file>', 'file to write the process id to');
+    .option('-f, --foreground', 'no effect, for compatibility')
+    .option('-p, --pidfile <file>', 'file for the process id');
   program.addOptions(command);
   command
     .version(program.version, '--version', 'print the version')
@@ -80,15 +78,14 @@ export function parseDaemonCommandLine<Own>(
 }
 
 function helpOf({ name, help }: Pick<DaemonProgram<unknown>, 'name' | 'help'>): string {
-  const { introduction, stop, reload, example } = help;
+  const { introduction, stop, example } = help;
   return `${introduction === undefined ? '' : `\n${introduction}\n`}
 Signals:
   SIGINT, SIGTERM, SIGUSR1
 ${stop.map((line) => `                   ${line}`).join('\n')}
-  SIGHUP           ${reload}
-  SIGUSR2          log all work in progress and start a CPU profile;
-                   the next signal ends the profile and writes it beside the log file,
-                   or to the working directory.
+  SIGHUP           read all configuration files again now.
+  SIGUSR2          log all work in progress and start a CPU profile; the next signal writes it
+                   beside the log file, or to the working directory.
 
 Example:
   $ ${name} -c /etc/nodepool/nodepool.yaml ${example}

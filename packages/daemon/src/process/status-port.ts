@@ -12,8 +12,8 @@ export interface StatusPortFlags {
 /** Adds the options. `served` names what the port serves, for the help. */
 export function addStatusPort(command: Command, served: string, defaultAddress: string): Command {
   return command
-    .option('--status-port <port>', `serve ${served} over HTTP at this port (default: off)`, parsePort)
-    .option('--status-address <address>', 'address of the status port', defaultAddress);
+    .option('--status-port <port>', `port for ${served} (default: off)`, parsePort)
+    .option('--status-address <address>', 'its address', defaultAddress);
 }
 
 /** Returns the address of the web endpoint; undefined if it is disabled. */
