@@ -5,23 +5,14 @@ import { mkdir, open, readdir, readFile, readlink, stat, symlink, writeFile } fr
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { World } from './world.js';
+import { IMAGE_CONFIG, World } from './world.js';
 
 let world: World;
-
-const CONFIG = `
-zookeeper-servers: [{host: localhost, port: 2181}]
-images-dir: /images
-labels: []
-diskimages:
-  - {name: debian-12, elements: [vm]}
-providers: []
-`;
 
 beforeEach(async () => {
   world = new World();
   await world.start();
-  await world.writeConfig(CONFIG);
+  await world.writeConfig(IMAGE_CONFIG);
 });
 
 afterEach(() => world.stop());

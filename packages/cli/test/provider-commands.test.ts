@@ -4,23 +4,14 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { newReview } from '@nodepool/core';
-import { World } from './world.js';
+import { IMAGE_CONFIG, World } from './world.js';
 
 let world: World;
-
-const CONFIG = `
-zookeeper-servers: [{host: localhost, port: 2181}]
-images-dir: /images
-labels: []
-diskimages:
-  - {name: debian-12, elements: [vm]}
-providers: []
-`;
 
 beforeEach(async () => {
   world = new World();
   await world.start();
-  await world.writeConfig(CONFIG);
+  await world.writeConfig(IMAGE_CONFIG);
 });
 
 afterEach(() => world.stop());
@@ -143,7 +134,7 @@ describe('nodepool erase', () => {
   });
 
   it('reports that there are no records', async () => {
-    await world.writeConfig(CONFIG.replace('providers: []', 'providers: [{name: cloud, driver: toy}]'));
+    await world.writeConfig(IMAGE_CONFIG.replace('providers: []', 'providers: [{name: cloud, driver: toy}]'));
     const { code, out } = await world.run('erase', 'cloud');
     expect([code, out.noted]).toEqual([0, 'ZooKeeper has no records of provider cloud']);
   });
@@ -170,7 +161,7 @@ describe('nodepool alien-image-list', () => {
         getProvider: (config) => ({ config, start: async () => {}, stop() {}, join: async () => {}, images: { listImages: async () => (${images}) } }),
       };`,
     );
-    await world.writeConfig(CONFIG.replace('providers: []', 'providers: [{name: cloud, driver: toy}]'));
+    await world.writeConfig(IMAGE_CONFIG.replace('providers: []', 'providers: [{name: cloud, driver: toy}]'));
   }
 
   const image = (id: string, upload: string, provider = 'cloud', installation?: string): object => ({
