@@ -22,8 +22,8 @@ export const PROGRAM: DaemonProgram<BuilderFlags> = {
   },
   addOptions: (command) => {
     command
-      .option('--build-workers <number>', 'limit of simultaneous builds', count, 1)
-      .option('--upload-workers <number>', 'limit of simultaneous uploads', count, 4);
+      .option('--build-workers <number>', 'limit of simultaneous builds; 0: none here', count, 1)
+      .option('--upload-workers <number>', 'limit of simultaneous uploads; 0: none here', count, 4);
     addStatusPort(command, 'status, metrics and probes', '0.0.0.0');
   },
   readOptions: (command) => command.opts(),
