@@ -82,9 +82,17 @@ export const LAUNCHER_TROUBLE: readonly Mutation[] = inPackage('packages/launche
   {
     id: 'launcher-own-list',
     file: 'provider/instance-checks.ts',
-    find: 'this.running ??= this.list()',
-    replace: 'this.running = this.list()',
+    find: 'this.running ??= driverCall(',
+    replace: 'this.running = driverCall(',
     breaks: 'Hand-overs at the same time share one list.',
+    tests: INSTANCES,
+  },
+  {
+    id: 'launcher-list-for-limits',
+    file: 'provider/provider-runtime.ts',
+    find: '(await this.instances.list(call)).instances',
+    replace: 'provider.listNodes(call)',
+    breaks: 'A list for another purpose counts before a hand-over.',
     tests: INSTANCES,
   },
   {
