@@ -54,7 +54,7 @@ export * from './driver/error-table.js';
 export * from './driver/fetch-answer.js';
 export * from './driver/operation-poll.js';
 export type { AnswerHead, AnswerHeaders } from './driver/http-exchange.js';
-export { answerText, boundedAnswer, headerIn, HttpExchange } from './driver/http-exchange.js';
+export { answerText, boundedAnswer, headerIn, HttpExchange, type AnswerLimits } from './driver/http-exchange.js';
 export { withoutSecrets } from './driver/secrets.js';
 export * from './driver/token-source.js';
 export * from './driver/image-settings.js';
