@@ -5,7 +5,7 @@
  */
 
 import { setMaxListeners } from 'node:events';
-import type { Call, Instance, Logger, LoginScan, Node, Provider, WorkInProgress } from '@nodepool/core';
+import type { Call, DriverError, Instance, Logger, LoginScan, Node, Provider, WorkInProgress } from '@nodepool/core';
 import { SupervisedProvider, driverCall } from '@nodepool/core';
 import { SharedBackingNodes } from '../supply/shared-backing-nodes.js';
 import type { CandidatePools } from '../pool/candidate-pools.js';
@@ -242,7 +242,7 @@ export class ProviderRuntime {
       loginScan: loginScanOf(context),
       backingNodes: (owner: string) => this.openBacking(owner),
       onApiCall: health.called.bind(health),
-      onRetry: health.callFailed.bind(health),
+      onRetry: (error: DriverError) => health.callFailed(error),
     };
     if (!(await this.supervised.start({ ...parts, onFailure }, signal))) return;
     this.deletions = new Deletions(

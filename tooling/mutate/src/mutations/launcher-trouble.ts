@@ -10,7 +10,7 @@ export const LAUNCHER_TROUBLE: readonly Mutation[] = inPackage('packages/launche
   {
     id: 'launcher-failures-together',
     file: 'capacity/circuit-breaker.ts',
-    find: "(this.current === 'open' || startedAt < this.opened.at)",
+    find: "this.current === 'open' || startedAt < this.admitted",
     replace: "this.current === 'open'",
     breaks: 'The failure of a launch that began before a breaker opened does not open it again.',
     tests: BREAKER,
