@@ -9,9 +9,10 @@ import {
   systemClock,
   TimerQueue,
   withDeadline,
+  printable,
   type JsonObject,
 } from '@nodepool/core';
-import { printable, type ComponentStore, type WebEndpoint } from '@nodepool/store';
+import type { ComponentStore, WebEndpoint } from '@nodepool/store';
 import { CommandError, UsageError } from './command-context.js';
 
 export type LauncherAnswer =

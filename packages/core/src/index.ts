@@ -19,6 +19,7 @@ export * from './runtime/logger.js';
 export * from './runtime/metrics.js';
 export * from './runtime/package-version.js';
 export { systemRandom, type RandomSource } from './runtime/random.js';
+export * from './runtime/printable.js';
 export * from './runtime/shortened.js';
 export * from './runtime/slots.js';
 export * from './runtime/tasks.js';
