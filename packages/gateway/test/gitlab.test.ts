@@ -262,8 +262,13 @@ it.each([
   const runner = spawn('sh', ['-c', `"${process.execPath}" "${PROGRAM}" run "${file}" build_script ${rest}`], { env });
   children.push(runner);
   const pidFile = join(folder, 'pid');
-  if (rest === '& wait') await until(() => Promise.resolve(existsSync(pidFile)));
-  runner.kill('SIGKILL');
+  if (rest === '& wait') {
+    await until(() => Promise.resolve(existsSync(pidFile)));
+    runner.kill('SIGKILL');
+  } else {
+    // It ends by itself right after it has started the stage, which a signal could prevent.
+    await once(runner, 'exit');
+  }
   await inState(gateway.client(), lease?.id ?? '', 'ended');
   await world.clean();
   const pid = existsSync(pidFile) ? readFileSync(pidFile, 'utf8').trim() : 'none';
