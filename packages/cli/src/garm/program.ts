@@ -1,8 +1,7 @@
 /** The calls of `nodepool-garm`: GARM passes the command in variables, and reads the answer from stdout. */
 
 import { packageVersion } from '@nodepool/core/package-version';
-import { reasonOf } from '@nodepool/core';
-import { printable } from '@nodepool/store';
+import { reasonOf, printable } from '@nodepool/core';
 import { Command, CommanderError } from 'commander';
 import { ExitCode } from '../command-context.js';
 import { gatewayClient, gatewayRefusal } from '../gateway-access.js';

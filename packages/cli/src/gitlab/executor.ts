@@ -1,10 +1,9 @@
 /** The stages of GitLab Runner's custom executor, each a process of its own. Leases in the gateway are their state. */
 
 import { open, stat } from 'node:fs/promises';
-import { packageVersion, reasonOf, untilAborted, type Clock, type RandomSource } from '@nodepool/core';
+import { packageVersion, reasonOf, untilAborted, printable, type Clock, type RandomSource } from '@nodepool/core';
 import { quote, SshClient } from '@nodepool/daemon/ssh';
 import { LeaseRequestError, type LeaseClient, type LeaseDocument, type LeaseOutcome } from '@nodepool/requestor/http';
-import { printable } from '@nodepool/store';
 import { CommandError } from '../command-context.js';
 import { LeaseKeeper } from '../leasing/lease-keeper.js';
 import {

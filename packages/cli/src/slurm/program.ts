@@ -1,8 +1,7 @@
 /** The command line of `nodepool-slurm`. */
 
 import { packageVersion } from '@nodepool/core/package-version';
-import { reasonOf, type Clock, type RandomSource } from '@nodepool/core';
-import { printable } from '@nodepool/store';
+import { reasonOf, printable, type Clock, type RandomSource } from '@nodepool/core';
 import { Command, CommanderError } from 'commander';
 import { ExitCode, UsageError } from '../command-context.js';
 import { gatewayClient, gatewayRefusal, type GatewayOptions } from '../gateway-access.js';

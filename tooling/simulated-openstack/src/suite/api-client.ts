@@ -1,7 +1,7 @@
 /** A minimal client of the OpenStack APIs for test cases: it logs in, resolves endpoints, and returns raw answers. */
 
 import { readFile } from 'node:fs/promises';
-import { isJsonObject, systemClock, type JsonObject, type JsonValue } from '@nodepool/core';
+import { answerText, isJsonObject, systemClock, type JsonObject, type JsonValue } from '@nodepool/core';
 import { parse } from 'yaml';
 import type { ServiceName } from '../services.js';
 
@@ -156,9 +156,10 @@ async function readCloud(
 async function send(url: string, method: string, request: RequestParts, token: string): Promise<ApiAnswer> {
   const own = request.token === undefined ? token : request.token;
   const body = request.json === undefined ? request.data : JSON.stringify(request.json);
+  const signal = AbortSignal.timeout(CALL_TIMEOUT_MS);
   const response = await fetch(url, {
     method,
-    signal: AbortSignal.timeout(CALL_TIMEOUT_MS),
+    signal,
     headers: {
       ...(own === null ? {} : { 'X-Auth-Token': own }),
       ...(request.json === undefined ? {} : { 'Content-Type': 'application/json' }),
@@ -166,7 +167,7 @@ async function send(url: string, method: string, request: RequestParts, token: s
     },
     ...(body === undefined ? {} : { body }),
   });
-  const text = await response.text();
+  const text = await answerText(response.body, { signal });
   const json = (): JsonObject => {
     const value: unknown = JSON.parse(text);
     if (!isJsonObject(value)) throw new Error(`${method} ${url}: not a JSON object: ${text}`);
