@@ -23,6 +23,7 @@ import { sharedUse } from './quota/shared-use.js';
 import { QuotaLedger } from './quota/quota-ledger.js';
 import { poolComponent } from './pool/pool-registration.js';
 import { ProviderRuntime, type ProvidersShare } from './provider/provider-runtime.js';
+import { Precedence } from './scheduling/precedence.js';
 import { RequestScheduler } from './scheduling/request-scheduler.js';
 import { ReadyTargets } from './supply/ready-targets.js';
 import { TurnLimiter } from './quota/turn-limiter.js';
@@ -53,6 +54,7 @@ export class Launcher implements ProvidersShare {
   readonly ledger: QuotaLedger;
   readonly candidates: CandidatePools;
   readonly scheduler: RequestScheduler;
+  readonly precedence: Precedence;
   readonly labelLimiter: TurnLimiter;
   readonly slowLaunches: SlowLaunches;
   readonly waitLimits: WaitLimits;
@@ -72,11 +74,13 @@ export class Launcher implements ProvidersShare {
     this.limits = new LimitMetrics(this.context.metrics);
     this.drivers = new DriversInUse(this.context.log, this.context.metrics);
     this.ledger = new QuotaLedger(this.context.store, this.order);
+    // Before the candidates, whose listeners rely on the order of launchers after the same change of the registry.
+    this.precedence = new Precedence(this.context.store, this.context.clock);
     this.candidates = new CandidatePools(this.context.store.components, this.context.clock, this.context.log);
     this.labelLimiter = new TurnLimiter(this.context.clock, LABELS_PER_TURN);
     this.slowLaunches = new SlowLaunches(this.context.clock, this.context.capacity.breakers);
     this.waitLimits = new WaitLimits(this.context.store.requests, this.context.clock);
-    this.scheduler = new RequestScheduler(this.context, this.candidates, this.waitLimits, this.order);
+    this.scheduler = new RequestScheduler(this.context, this.candidates, this.waitLimits, this.order, this.precedence);
   }
 
   /** Returns the current work of the providers, for the stack dump and for explanations. */
@@ -158,6 +162,7 @@ export class Launcher implements ProvidersShare {
     const parts = [...this.controllers, ...this.runtimes.values(), ...this.retired];
     await Promise.all(parts.map(async (part) => part.stop()));
     this.scheduler.stop();
+    this.precedence.stop();
     this.order.stop();
     this.waitLimits.stop();
     this.candidates.stop();

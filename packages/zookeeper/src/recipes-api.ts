@@ -220,6 +220,11 @@ export interface TreeCache {
    */
   pendingReads(matches: (path: string) => boolean): Promise<void> | undefined;
   /**
+   * Returns undefined if no read of this znode is pending. Otherwise, returns a promise that resolves once the result is
+   * in the cache, or the read has failed or become void.
+   */
+  pendingRead(path: string): Promise<void> | undefined;
+  /**
    * Announces that this client is about to create, write (with a version) or delete these paths. The cache then takes
    * the result from `applied` instead of reading the znodes after their events. Call exactly one of the two functions
    * of the result.

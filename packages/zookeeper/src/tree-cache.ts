@@ -123,6 +123,10 @@ class ZooKeeperTreeCache implements TreeCache, OutcomeHandler {
     return this.reads.answered((path) => this.nodes.byPath.get(path) === undefined && matches(path));
   }
 
+  pendingRead(path: string): Promise<void> | undefined {
+    return this.reads.answeredOne(path);
+  }
+
   expect(paths: readonly string[]): WriteExpectation {
     const announced = paths.map((path) => {
       if (!this.contains(path) || !this.wantsData(path)) return undefined;

@@ -104,6 +104,12 @@ export class TreeReads {
     );
   }
 
+  /** Does the same as `answered` for one path. */
+  answeredOne(path: string): Promise<void> | undefined {
+    const reads = this.byPath.get(path);
+    return reads === undefined ? undefined : new Promise<void>((resolve) => reads.waiters.push(resolve));
+  }
+
   private scheduleFlush(): void {
     // A tick that a microtask adds follows all microtasks.
     if (this.queue.length === 0 && this.deletedUnread.size === 0) queueMicrotask(this.flushSoon);

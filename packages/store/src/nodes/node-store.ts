@@ -92,7 +92,9 @@ export class NodeStore {
       onRemove: ({ path }) => {
         const place = placeOfNode(path);
         if (place?.kind === 'record') this.table.remove(place.id);
-        else if (place?.kind === 'contender' || place?.kind === 'foreign') this.table.contenderRemoved(place.id);
+        else if (place?.kind === 'contender' || place?.kind === 'foreign') {
+          this.table.contenderRemoved(place.id, context.caches.pendingRead(nodePath(place.id)));
+        }
       },
       table: this.table,
     });

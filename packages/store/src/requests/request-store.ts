@@ -370,7 +370,7 @@ export class RequestStore {
         const place = placeOfRequestLock(path);
         if (place === undefined) return;
         if (place.kind === 'lock') this.orphans.directoryRemoved(place.id);
-        else this.table.contenderRemoved(place.id);
+        else this.table.contenderRemoved(place.id, caches.pendingRead(requestPath(place.id)));
         this.updateOrphan(place.id);
       },
     });

@@ -185,6 +185,11 @@ export class Caches {
     return this.cacheOf(root)?.tree?.pendingReads(isMeant);
   }
 
+  /** Delegates to `TreeCache.pendingRead`. */
+  pendingRead(path: string): Promise<void> | undefined {
+    return this.cacheOf(path)?.tree?.pendingRead(path);
+  }
+
   /** Announces a write, see `TreeCache.expect`. */
   expect(paths: readonly string[]): WriteExpectation {
     let first: Part | undefined;
