@@ -76,6 +76,8 @@ export class Launcher implements ProvidersShare {
     this.ledger = new QuotaLedger(this.context.store, this.order);
     // Before the candidates, whose listeners rely on the order of launchers after the same change of the registry.
     this.precedence = new Precedence(this.context.store, this.context.clock);
+    this.context.store.nodes.delayReads((launcher) => this.precedence.order.isOfOthers(launcher));
+    this.context.store.requests.delayReads();
     this.candidates = new CandidatePools(this.context.store.components, this.context.clock, this.context.log);
     this.labelLimiter = new TurnLimiter(this.context.clock, LABELS_PER_TURN);
     this.slowLaunches = new SlowLaunches(this.context.clock, this.context.capacity.breakers);

@@ -69,6 +69,12 @@ export class LauncherOrder {
     return poolId === null ? undefined : this.ofPools.get(poolId);
   }
 
+  /** Returns true if another launcher has registered the pool with this id. */
+  isOfOthers(poolId: string | null): boolean {
+    const launcher = this.launcherOf(poolId);
+    return launcher !== undefined && launcher !== this.own;
+  }
+
   /**
    * Returns the keys of the launchers that may serve a request like `pool`, the preferred one first. Requests are
    * distributed to launchers with different pools. Of launchers with the same pools, one serves all requests for the

@@ -38,6 +38,13 @@ const NO_DATA = new Uint8Array();
  */
 const MAX_GUARDED = 20;
 
+/** Delays of reads of nodes that other launchers handle, milliseconds: while locked, and after the lock is released. */
+const LOCKED_DELAY_MS = 1000;
+const UNLOCKED_DELAY_MS = 300;
+
+/** Time after an acceptance for which new records are read at once, because the next one relies on them (ms). */
+const ACTIVE_MS = 2000;
+
 /** Number of locks that are read at the same time. */
 const READ_BATCH = 500;
 
@@ -50,6 +57,9 @@ export class NodeStore {
   private readonly table: NodeTable;
   private readonly empty: EmptyRecords;
   private readonly nextIds = new NextIds();
+  private isOfOthers: ((launcher: string | null) => boolean) | undefined;
+  /** Time until which new records are read at once (`Clock.monotonic`, milliseconds). */
+  private activeUntil = -Infinity;
   readonly locks: NodeLocks;
 
   constructor(private readonly context: StoreContext) {
@@ -80,6 +90,7 @@ export class NodeStore {
       root: NODES_ROOT,
       wantsData: isNodeRecord,
       isLeaf: (path) => placeOfNode(path)?.kind === 'contender',
+      readDelayMs: (path) => this.readDelayMs(nameOf(path)),
       onPut: (znode, before) => {
         const place = placeOfNode(znode.path);
         if (place?.kind === 'record') {
@@ -98,6 +109,15 @@ export class NodeStore {
       },
       table: this.table,
     });
+  }
+
+  /**
+   * Delays the reads of records that other launchers handle, to combine them. `isOfOthers` returns true for the `launcher`
+   * of such a node. The entry of a locked node may then be up to a second old, or missing; a node whose lock was released
+   * counts as locked until it is read. `read`, `known` and `foretell` are as accurate as without delays.
+   */
+  delayReads(isOfOthers: (launcher: string | null) => boolean): void {
+    this.isOfOthers = isOfOthers;
   }
 
   get size(): number {
@@ -143,11 +163,13 @@ export class NodeStore {
    * cache; returns undefined if they already are. Valid only if the store is complete at that time.
    */
   known(id: string): Promise<void> | undefined {
+    this.activeUntil = this.context.clock.monotonic() + ACTIVE_MS;
     return this.context.caches.pendingReads(NODES_ROOT, (path) => nameOf(path) <= id);
   }
 
-  /** Reads the record past the cache. */
+  /** Reads the record past the cache. When it resolves, the cache has all changes that preceded the answer. */
   async read(id: string, options?: CallOptions): Promise<NodeEntry | undefined> {
+    void this.context.caches.refresh(NODES_ROOT);
     return readNode(this.context, this.table, id, options);
   }
 
@@ -197,6 +219,22 @@ export class NodeStore {
       return caches.pendingReads(NODES_ROOT, isUnread) === undefined;
     };
     return this.nextIds.foretell(count, isKnown, proof);
+  }
+
+  /** Resolves once the records that were not read at once are in the cache. Returns undefined if there are none. */
+  caughtUp(): Promise<void> | undefined {
+    const wasActive = this.context.clock.monotonic() < this.activeUntil;
+    const pending = this.known('~');
+    return wasActive ? undefined : pending;
+  }
+
+  private readDelayMs(id: string): number {
+    if (this.isOfOthers === undefined) return 0;
+    const node = this.table.entries.get(id)?.node;
+    if (node === undefined) {
+      if (this.table.has(id) || this.context.clock.monotonic() < this.activeUntil) return 0;
+    } else if (!this.isOfOthers(node.launcher)) return 0;
+    return this.table.isContended(id) ? LOCKED_DELAY_MS : UNLOCKED_DELAY_MS;
   }
 
   /** Creates records whose ids were not foretold. */

@@ -47,6 +47,9 @@ import { RequestHandle } from './request-handle.js';
 import { isContended } from '../znodes-below.js';
 import type { NodeHandle } from '../nodes/node-handle.js';
 
+/** Delay of the reads of a request that another program has locked, milliseconds. */
+const LOCKED_DELAY_MS = 1000;
+
 export interface AcceptedRequest {
   readonly request: RequestHandle;
   /**
@@ -65,6 +68,7 @@ export class RequestStore {
   private readonly byState = new KeyIndex<RequestEntry>();
   private readonly table: RecordTable<NodeRequestData, RequestEntry>;
   private readonly orphans = new OrphanedLocks();
+  private delaysReads = false;
 
   constructor(
     private readonly context: StoreContext,
@@ -83,6 +87,11 @@ export class RequestStore {
       log: context.log,
     });
     this.addCaches();
+  }
+
+  /** Delays the reads of requests while other programs have them locked: their entries may be up to a second old. */
+  delayReads(): void {
+    this.delaysReads = true;
   }
 
   get size(): number {
@@ -117,7 +126,9 @@ export class RequestStore {
     return this.orphans.ids();
   }
 
+  /** Reads the record past the cache. When it resolves, the cache has all changes that preceded the answer. */
   async read(id: string, options?: CallOptions): Promise<RequestEntry | undefined> {
+    for (const root of [NODES_ROOT, REQUESTS_ROOT]) void this.context.caches.refresh(root);
     try {
       const [znode, contended] = await Promise.all([
         this.context.zooKeeper.get(requestPath(id), options),
@@ -260,6 +271,7 @@ export class RequestStore {
     const claim = claimOf(record, pending, requestPath(record.id), requestLockPath(record.id));
     const claims = [claim, ...reused] as const;
     const { start, create } = nodes;
+    if (start !== undefined) await this.nodes.caughtUp();
     if (start?.isConfirmed() === true) {
       const uniqueHex = this.context.random.uuidHex();
       const foretold = this.nodes.foretell(create.length, firstContender(claim.lockPath, uniqueHex));
@@ -338,6 +350,7 @@ export class RequestStore {
     caches.add({
       root: REQUESTS_ROOT,
       wantsData: (path) => requestOf(path) !== undefined,
+      readDelayMs: (path) => (this.delaysReads && this.table.isContended(nameOf(path)) ? LOCKED_DELAY_MS : 0),
       onPut: (znode) => {
         const id = requestOf(znode.path);
         if (id === undefined) return;
