@@ -7,7 +7,15 @@ import { isDeepStrictEqual } from 'node:util';
 import { configurationPrints, sameProvider, type NodepoolConfig, type ReadyTarget } from '@nodepool/config';
 import type { Capacity, ProviderActivity, ProviderSummary, QueuePosition } from '@nodepool/status';
 import { silentDecisions, silentTimelines, withRetired } from '@nodepool/status';
-import { nextTurn, reasonOf, shortened, silentMetrics, type Driver, type ProviderConfig } from '@nodepool/core';
+import {
+  hasImageTests,
+  nextTurn,
+  reasonOf,
+  shortened,
+  silentMetrics,
+  type Driver,
+  type ProviderConfig,
+} from '@nodepool/core';
 import type { ComponentData, ComponentHandle, ConfigurationFacts, WebEndpoint } from '@nodepool/store';
 import { CandidatePools } from './pool/candidate-pools.js';
 import { SlowLaunches } from './capacity/slow-launches.js';
@@ -59,6 +67,8 @@ export class Launcher implements ProvidersShare {
   readonly slowLaunches: SlowLaunches;
   readonly waitLimits: WaitLimits;
   private stopped = false;
+  /** True if records of nodes that other launchers handle may be read late. */
+  private mayReadLate = false;
 
   constructor(options: LauncherOptions) {
     this.context = {
@@ -76,7 +86,10 @@ export class Launcher implements ProvidersShare {
     this.ledger = new QuotaLedger(this.context.store, this.order);
     // Before the candidates, whose listeners rely on the order of launchers after the same change of the registry.
     this.precedence = new Precedence(this.context.store, this.context.clock);
-    this.context.store.nodes.delayReads((launcher) => this.precedence.order.isOfOthers(launcher));
+    this.context.store.nodes.delayReads({
+      mayBeOld: () => this.mayReadLate,
+      has: ({ launcher, trial }) => (trial ?? null) === null && this.precedence.order.isOfOthers(launcher),
+    });
     this.context.store.requests.delayReads();
     this.candidates = new CandidatePools(this.context.store.components, this.context.clock, this.context.log);
     this.labelLimiter = new TurnLimiter(this.context.clock, LABELS_PER_TURN);
@@ -174,6 +187,7 @@ export class Launcher implements ProvidersShare {
 
   private async applyNow(config: NodepoolConfig): Promise<void> {
     if (this.stopped) return;
+    this.mayReadLate = mayReadLate(config);
     this.ledger.setTenantLimits(config.tenantLimits);
     this.waitLimits.apply(config);
     this.applyShares(config);
@@ -329,6 +343,17 @@ export class Launcher implements ProvidersShare {
       unserved: Object.fromEntries(unserved) as Record<string, string>,
     };
   }
+}
+
+/**
+ * Returns true if no part of the configuration needs every change of every node at once. Limits of tenants do, because a
+ * node that is handed over counts for another tenant, and reviews of images, because records contain their results.
+ */
+function mayReadLate({ tenantLimits, providers }: NodepoolConfig): boolean {
+  if (tenantLimits.size > 0) return false;
+  for (const { diskImages } of providers.values())
+    for (const { tests } of diskImages.values()) if (tests !== undefined && hasImageTests(tests)) return false;
+  return true;
 }
 
 /** Returns the provider and its driver if both are configured and the driver is loaded. */

@@ -48,6 +48,14 @@ const ACTIVE_MS = 2000;
 /** Number of locks that are read at the same time. */
 const READ_BATCH = 500;
 
+/** The nodes that other launchers handle. */
+export interface OtherNodes {
+  /** Returns true if their entries may be up to a second old at the moment. */
+  mayBeOld(): boolean;
+  /** Returns true if the node is one of them. */
+  has(node: Node): boolean;
+}
+
 /** The node records of the ensemble. */
 export class NodeStore {
   private readonly byState = new KeyIndex<NodeEntry>();
@@ -57,7 +65,7 @@ export class NodeStore {
   private readonly table: NodeTable;
   private readonly empty: EmptyRecords;
   private readonly nextIds = new NextIds();
-  private isOfOthers: ((launcher: string | null) => boolean) | undefined;
+  private otherNodes: OtherNodes | undefined;
   /** Time until which new records are read at once (`Clock.monotonic`, milliseconds). */
   private activeUntil = -Infinity;
   readonly locks: NodeLocks;
@@ -112,12 +120,12 @@ export class NodeStore {
   }
 
   /**
-   * Delays the reads of records that other launchers handle, to combine them. `isOfOthers` returns true for the `launcher`
-   * of such a node. The entry of a locked node may then be up to a second old, or missing; a node whose lock was released
-   * counts as locked until it is read. `read`, `known` and `foretell` are as accurate as without delays.
+   * Delays the reads of records that other launchers handle, to combine them. The entry of a locked node may then be up
+   * to a second old, or missing; a node whose lock was released counts as locked until it is read. `read`, `known` and
+   * `foretell` are as accurate as without delays.
    */
-  delayReads(isOfOthers: (launcher: string | null) => boolean): void {
-    this.isOfOthers = isOfOthers;
+  delayReads(otherNodes: OtherNodes): void {
+    this.otherNodes = otherNodes;
   }
 
   get size(): number {
@@ -167,10 +175,12 @@ export class NodeStore {
     return this.context.caches.pendingReads(NODES_ROOT, (path) => nameOf(path) <= id);
   }
 
-  /** Reads the record past the cache. When it resolves, the cache has all changes that preceded the answer. */
+  /** Reads the record past the cache. When it resolves, the cache has all changes that preceded the call. */
   async read(id: string, options?: CallOptions): Promise<NodeEntry | undefined> {
-    void this.context.caches.refresh(NODES_ROOT);
-    return readNode(this.context, this.table, id, options);
+    const caughtUp = this.context.caches.refresh(NODES_ROOT);
+    const entry = await readNode(this.context, this.table, id, options);
+    await caughtUp;
+    return entry;
   }
 
   /**
@@ -229,12 +239,15 @@ export class NodeStore {
   }
 
   private readDelayMs(id: string): number {
-    if (this.isOfOthers === undefined) return 0;
+    if (this.otherNodes?.mayBeOld() !== true) return 0;
+    const isLocked = this.table.isContended(id);
     const node = this.table.entries.get(id)?.node;
     if (node === undefined) {
-      if (this.table.has(id) || this.context.clock.monotonic() < this.activeUntil) return 0;
-    } else if (!this.isOfOthers(node.launcher)) return 0;
-    return this.table.isContended(id) ? LOCKED_DELAY_MS : UNLOCKED_DELAY_MS;
+      const isNeeded = !isLocked || this.table.has(id) || this.context.clock.monotonic() < this.activeUntil;
+      return isNeeded ? 0 : LOCKED_DELAY_MS;
+    }
+    if (!this.otherNodes.has(node)) return 0;
+    return isLocked ? LOCKED_DELAY_MS : UNLOCKED_DELAY_MS;
   }
 
   /** Creates records whose ids were not foretold. */

@@ -126,9 +126,9 @@ export class RequestStore {
     return this.orphans.ids();
   }
 
-  /** Reads the record past the cache. When it resolves, the cache has all changes that preceded the answer. */
+  /** Reads the record past the cache. When it resolves, the cache has all changes that preceded the call. */
   async read(id: string, options?: CallOptions): Promise<RequestEntry | undefined> {
-    for (const root of [NODES_ROOT, REQUESTS_ROOT]) void this.context.caches.refresh(root);
+    const caughtUp = [NODES_ROOT, REQUESTS_ROOT].map((root) => this.context.caches.refresh(root));
     try {
       const [znode, contended] = await Promise.all([
         this.context.zooKeeper.get(requestPath(id), options),
@@ -141,6 +141,8 @@ export class RequestStore {
       // An id from the record of a node can be any text, also one that no znode can have.
       if (isZooKeeperError(error, 'no-node') || isZooKeeperError(error, 'invalid-argument')) return undefined;
       throw error;
+    } finally {
+      await Promise.all(caughtUp);
     }
   }
 

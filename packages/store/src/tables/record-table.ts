@@ -65,6 +65,11 @@ export class RecordTable<D extends Stated, E extends RecordEntry<{ readonly id: 
     return this.contenders.has(id);
   }
 
+  /** Returns true if the lock of the record is free, but the record counts as locked until it is read. */
+  isUnlocking(id: string): boolean {
+    return this.entries.get(id)?.locked === true && !this.contenders.has(id);
+  }
+
   onChange(listener: (change: Change<E>) => void): () => void {
     return this.changes.on(listener);
   }
