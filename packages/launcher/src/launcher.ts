@@ -153,7 +153,7 @@ export class Launcher implements ProvidersShare {
     });
     this.controllers = createControllers(
       this.context,
-      this.ledger,
+      this,
       (provider) => this.runtimes.has(provider),
       (provider) => this.runtimes.has(provider) && this.config?.providers.get(provider)?.createsNodes !== false,
       this.targets,

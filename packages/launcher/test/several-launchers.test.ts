@@ -62,6 +62,22 @@ describe('three launchers of the same pool', () => {
     expect(writes.sort((a, b) => b - a)).toEqual([once, 0, 0]);
   });
 
+  it('mark ready nodes that are too old for deletion once', async () => {
+    const small = { name: 'small', minReady: 0, maxReadyAgeMs: 60_000, maxWaitMs: Infinity };
+    const labels = { labels: new Map([['small', small]]) };
+    const launchers: RunningLauncher[] = [];
+    for (const name of ['a', 'b', 'c']) launchers.push(await world.launcher([demo()], name, labels));
+    const ids = await world.submitEach(6, ['small']);
+    for (const id of ids) await world.fulfilled(id);
+    for (const id of ids) await world.during(world.requestor.withdraw(id));
+    await world.clock.advance(5000);
+    const writes = await writesDuring(launchers, async () => {
+      await world.until('the nodes are deleted', () => world.nodes().size === 0);
+    });
+    // To mark a node and to delete it takes two transactions each.
+    expect(writes.sort((a, b) => b - a)).toEqual([6 * 4, 0, 0]);
+  });
+
   it('delete nodes without their launcher when it is gone', async () => {
     const launchers = await started(demo(), demo(), demo());
     const ids = await world.submitEach(12, ['small']);
