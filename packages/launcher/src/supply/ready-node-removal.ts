@@ -133,6 +133,12 @@ export class ReadyNodeRemoval implements Controller {
       if (!this.isOwn(candidate.entry)) continue;
       const leftMs = removal.at - clock.now();
       const waitMs = leftMs > 0 ? leftMs : this.precedence.waitForDeletion(candidate.entry);
+      const refreshed = waitMs > 0 ? undefined : store.nodes.refresh();
+      if (refreshed !== undefined) {
+        // Other launchers may have handed out some of the nodes.
+        await refreshed;
+        return { requeueAfterMs: 0 };
+      }
       if (waitMs <= 0 && (await this.delete(label, candidate, removal))) {
         // It is not free any more.
         preceding -= 1;

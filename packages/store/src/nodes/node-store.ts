@@ -42,9 +42,6 @@ const MAX_GUARDED = 20;
 const LOCKED_DELAY_MS = 1000;
 const UNLOCKED_DELAY_MS = 300;
 
-/** Time after an acceptance for which new records are read at once, because the next one relies on them (ms). */
-const ACTIVE_MS = 2000;
-
 /** Number of locks that are read at the same time. */
 const READ_BATCH = 500;
 
@@ -66,8 +63,6 @@ export class NodeStore {
   private readonly empty: EmptyRecords;
   private readonly nextIds = new NextIds();
   private otherNodes: OtherNodes | undefined;
-  /** Time until which new records are read at once (`Clock.monotonic`, milliseconds). */
-  private activeUntil = -Infinity;
   readonly locks: NodeLocks;
 
   constructor(private readonly context: StoreContext) {
@@ -120,9 +115,8 @@ export class NodeStore {
   }
 
   /**
-   * Delays the reads of records that other launchers handle, to combine them. The entry of a locked node may then be up
-   * to a second old, or missing; a node whose lock was released counts as locked until it is read. `read`, `known` and
-   * `foretell` are as accurate as without delays.
+   * Delays the reads of changed records that other launchers handle, to combine them. The entry of a locked node may then
+   * be up to a second old; a node whose lock was released counts as locked until it is read.
    */
   delayReads(otherNodes: OtherNodes): void {
     this.otherNodes = otherNodes;
@@ -171,13 +165,12 @@ export class NodeStore {
    * cache; returns undefined if they already are. Valid only if the store is complete at that time.
    */
   known(id: string): Promise<void> | undefined {
-    this.activeUntil = this.context.clock.monotonic() + ACTIVE_MS;
     return this.context.caches.pendingReads(NODES_ROOT, (path) => nameOf(path) <= id);
   }
 
   /** Reads the record past the cache. When it resolves, the cache has all changes that preceded the call. */
   async read(id: string, options?: CallOptions): Promise<NodeEntry | undefined> {
-    const caughtUp = this.context.caches.refresh(NODES_ROOT);
+    const caughtUp = this.refresh();
     const entry = await readNode(this.context, this.table, id, options);
     await caughtUp;
     return entry;
@@ -231,23 +224,19 @@ export class NodeStore {
     return this.nextIds.foretell(count, isKnown, proof);
   }
 
-  /** Resolves once the records that were not read at once are in the cache. Returns undefined if there are none. */
-  caughtUp(): Promise<void> | undefined {
-    const wasActive = this.context.clock.monotonic() < this.activeUntil;
-    const pending = this.known('~');
-    return wasActive ? undefined : pending;
+  /**
+   * Reads all records at once whose reads were delayed. Resolves when the cache has all changes that preceded the call;
+   * returns undefined if it already has them.
+   */
+  refresh(): Promise<void> | undefined {
+    return this.context.caches.refresh(NODES_ROOT);
   }
 
   private readDelayMs(id: string): number {
     if (this.otherNodes?.mayBeOld() !== true) return 0;
-    const isLocked = this.table.isContended(id);
     const node = this.table.entries.get(id)?.node;
-    if (node === undefined) {
-      const isNeeded = !isLocked || this.table.has(id) || this.context.clock.monotonic() < this.activeUntil;
-      return isNeeded ? 0 : LOCKED_DELAY_MS;
-    }
-    if (!this.otherNodes.has(node)) return 0;
-    return isLocked ? LOCKED_DELAY_MS : UNLOCKED_DELAY_MS;
+    if (node === undefined || !this.otherNodes.has(node)) return 0;
+    return this.table.isContended(id) ? LOCKED_DELAY_MS : UNLOCKED_DELAY_MS;
   }
 
   /** Creates records whose ids were not foretold. */

@@ -89,7 +89,7 @@ export class RequestStore {
     this.addCaches();
   }
 
-  /** Delays the reads of requests while other programs have them locked: their entries may be up to a second old. */
+  /** Delays the reads of changes while other programs have a request locked: its entry may be up to a second old. */
   delayReads(): void {
     this.delaysReads = true;
   }
@@ -273,7 +273,6 @@ export class RequestStore {
     const claim = claimOf(record, pending, requestPath(record.id), requestLockPath(record.id));
     const claims = [claim, ...reused] as const;
     const { start, create } = nodes;
-    if (start !== undefined) await this.nodes.caughtUp();
     if (start?.isConfirmed() === true) {
       const uniqueHex = this.context.random.uuidHex();
       const foretold = this.nodes.foretell(create.length, firstContender(claim.lockPath, uniqueHex));
@@ -347,12 +346,17 @@ export class RequestStore {
     });
   }
 
+  private readDelayMs(id: string): number {
+    const isLate = this.delaysReads && this.table.entries.has(id) && this.table.isContended(id);
+    return isLate ? LOCKED_DELAY_MS : 0;
+  }
+
   private addCaches(): void {
     const { caches } = this.context;
     caches.add({
       root: REQUESTS_ROOT,
       wantsData: (path) => requestOf(path) !== undefined,
-      readDelayMs: (path) => (this.delaysReads && this.table.isContended(nameOf(path)) ? LOCKED_DELAY_MS : 0),
+      readDelayMs: (path) => this.readDelayMs(nameOf(path)),
       onPut: (znode) => {
         const id = requestOf(znode.path);
         if (id === undefined) return;

@@ -77,10 +77,9 @@ describe('records that other launchers handle', () => {
     readLate();
     const { requestId, node, fulfil } = await accepted();
     await simulation.settled();
-    expect(store.nodes.get(node.id)).toBeUndefined();
+    expect(store.nodes.get(node.id)).toMatchObject({ locked: true, node: { state: 'building' } });
     expect(store.requests.get(requestId)).toMatchObject({ locked: true, request: { state: 'requested' } });
     await simulation.clock.advance(1000);
-    expect(store.nodes.get(node.id)).toMatchObject({ locked: true, node: { state: 'building' } });
     expect(store.requests.get(requestId)).toMatchObject({ locked: true, request: { state: 'pending' } });
     const states: unknown[] = [];
     store.nodes.onChange(({ after }) => states.push(after?.node.state));
@@ -93,29 +92,27 @@ describe('records that other launchers handle', () => {
     expect(store.requests.get(requestId)).toMatchObject({ locked: false, request: { state: 'fulfilled' } });
   });
 
-  it('are not reported if they are deleted before they are read', async () => {
+  it('are not reported with changes that were not read before they are deleted', async () => {
     readLate();
-    let changes = 0;
-    store.nodes.onChange(() => (changes += 1));
     const { node } = await accepted();
-    changes = 0;
+    await simulation.settled();
+    const states: unknown[] = [];
+    store.nodes.onChange(({ after }) => states.push(after?.node.state));
+    await simulation.run(node.update({ hostname: 'a' }));
     await simulation.run(node.remove());
     await simulation.clock.advance(2000);
-    expect([changes, store.nodes.get(node.id)]).toEqual([0, undefined]);
+    expect(states).toEqual([undefined]);
   });
 
-  it('are read at once for a launcher that must know all nodes before its own', async () => {
+  it('are in the cache after a refresh', async () => {
     readLate();
     const { node } = await accepted();
     await simulation.settled();
-    const [own = ''] = await simulation.run(store.nodes.create([nodeData()]));
-    expect(store.nodes.get(node.id)).toBeUndefined();
-    await simulation.run(Promise.resolve(store.nodes.known(own)));
-    expect(store.nodes.get(node.id)).toMatchObject({ node: { state: 'building' } });
-    // The next record is not late, because this launcher is at work.
-    const { node: next } = await accepted();
+    await simulation.run(node.update({ hostname: 'a' }));
     await simulation.settled();
-    expect(store.nodes.get(next.id)).toMatchObject({ node: { state: 'building' } });
+    expect(store.nodes.get(node.id)?.node.hostname).toBeNull();
+    await simulation.run(Promise.resolve(store.nodes.refresh()));
+    expect([store.nodes.get(node.id)?.node.hostname, store.nodes.refresh()]).toEqual(['a', undefined]);
   });
 
   it('are in the cache when a read past it is answered', async () => {
