@@ -17,7 +17,7 @@ import { NodeExpiration } from './maintenance/node-expiration.js';
 import { OrphanedLocks } from './maintenance/orphaned-locks.js';
 import { DeletedRequests } from './maintenance/deleted-requests.js';
 import { DemandForecasts } from './supply/forecast/demand-forecasts.js';
-import type { Precedence } from './scheduling/precedence.js';
+import type { Precedence } from './precedence/precedence.js';
 import { MinReady } from './supply/min-ready.js';
 import { ReadyNodeRemoval } from './supply/ready-node-removal.js';
 import type { ReadyTargets } from './supply/ready-targets.js';

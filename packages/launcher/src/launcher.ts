@@ -31,7 +31,7 @@ import { sharedUse } from './quota/shared-use.js';
 import { QuotaLedger } from './quota/quota-ledger.js';
 import { poolComponent } from './pool/pool-registration.js';
 import { ProviderRuntime, type ProvidersShare } from './provider/provider-runtime.js';
-import { Precedence } from './scheduling/precedence.js';
+import { Precedence } from './precedence/precedence.js';
 import { RequestScheduler } from './scheduling/request-scheduler.js';
 import { ReadyTargets } from './supply/ready-targets.js';
 import { TurnLimiter } from './quota/turn-limiter.js';
@@ -346,8 +346,8 @@ export class Launcher implements ProvidersShare {
 }
 
 /**
- * Returns true if no part of the configuration needs every change of every node at once. Limits of tenants do, because a
- * node that is handed over counts for another tenant, and reviews of images, because records contain their results.
+ * Returns true if no part of the configuration needs every change of every node at once. Limits of tenants do, because
+ * a node that is handed over counts for another tenant, and reviews of images, because records have their results.
  */
 function mayReadLate({ tenantLimits, providers }: NodepoolConfig): boolean {
   if (tenantLimits.size > 0) return false;

@@ -4,8 +4,8 @@ import { describe, expect, it } from '@jest/globals';
 import type { NodeRequest } from '@nodepool/core';
 import { VirtualClock } from '@nodepool/core/testing';
 import type { ComponentEntry, NodeEntry, PoolComponentData } from '@nodepool/store';
-import { LauncherOrder, type DecidingPool } from '../src/scheduling/launcher-order.js';
-import { Precedence } from '../src/scheduling/precedence.js';
+import { LauncherOrder, type DecidingPool } from '../src/precedence/launcher-order.js';
+import { Precedence } from '../src/precedence/precedence.js';
 
 const COMMON = { hostname: 'host', version: '1', model_api: 0, state: 'running' } as const;
 const MAIN: DecidingPool = { priority: 100, provider: 'demo', pool: 'main' };

@@ -191,9 +191,9 @@ export interface TreeCacheOptions {
    */
   readonly isLeaf?: (path: string) => boolean;
   /**
-   * Returns the time (ms) for which the data of a created or changed znode may be missing or outdated, so that one read
-   * serves several changes. It is called once all events that arrived together are applied. `pendingReads` and `refresh`
-   * do not wait for this time. Default: 0 for all znodes.
+   * Returns the time (ms) for which the data of a created or changed znode may be missing or outdated, so that one
+   * read serves several changes. It is called once all events that arrived together are applied. `pendingReads` and
+   * `refresh` do not wait for this time. Default: 0 for all znodes.
    */
   readonly readDelayMs?: (path: string) => number;
 }
@@ -226,8 +226,8 @@ export interface TreeCache {
    */
   pendingReads(matches: (path: string) => boolean): Promise<void> | undefined;
   /**
-   * Returns undefined if no read of this znode is pending. Otherwise, returns a promise that resolves once the result is
-   * in the cache, or the read has failed or become void. The read is delayed for as long as `readDelayMs` returns now.
+   * Returns undefined if no read of this znode is pending. Otherwise, returns a promise that resolves once the result
+   * is in the cache, or the read has failed or become void. The read waits for as long as `readDelayMs` returns now.
    */
   pendingRead(path: string): Promise<void> | undefined;
   /** Returns undefined if no read is pending, else a promise that resolves when all are done. Ends their delays. */

@@ -1,4 +1,4 @@
-/** Several launchers on one ensemble: three that offer the same label, and one beside a launcher of another provider. */
+/** Several launchers on one ensemble: three that offer the same label, and one beside that of another provider. */
 
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

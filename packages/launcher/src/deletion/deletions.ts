@@ -12,7 +12,7 @@ import type { RecordComparison } from './record-comparison.js';
 import { type LauncherContext, unixSeconds } from '../context.js';
 import type { Controller } from '../controller.js';
 import { nodeFields } from '../record-fields.js';
-import type { Precedence } from '../scheduling/precedence.js';
+import type { Precedence } from '../precedence/precedence.js';
 import { StuckDeletions } from './stuck-deletions.js';
 
 /** Time limit of one deletion attempt, in milliseconds. */

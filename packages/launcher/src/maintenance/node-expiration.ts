@@ -8,7 +8,7 @@ import type { Change, NodeEntry } from '@nodepool/store';
 import type { NodepoolConfig } from '@nodepool/config';
 import type { LauncherContext } from '../context.js';
 import type { Controller } from '../controller.js';
-import type { Precedence } from '../scheduling/precedence.js';
+import type { Precedence } from '../precedence/precedence.js';
 
 /** Delay of the next check, in milliseconds, if the node still exists, e.g. because another program locked it first. */
 const RETRY_MS = 60_000;

@@ -28,7 +28,7 @@ import { PoolWorker } from './pool-worker.js';
 import { ProviderHealth, type DatedCondition } from '../capacity/provider-health.js';
 import { ProviderLimits } from '../quota/provider-limits.js';
 import type { QuotaLedger } from '../quota/quota-ledger.js';
-import type { Precedence } from '../scheduling/precedence.js';
+import type { Precedence } from '../precedence/precedence.js';
 import type { RequestScheduler } from '../scheduling/request-scheduler.js';
 import type { TurnLimiter } from '../quota/turn-limiter.js';
 

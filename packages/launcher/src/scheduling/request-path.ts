@@ -25,7 +25,7 @@ import { RequestAcceptor } from '../requests/request-acceptor.js';
 import { recordLeave, recordWait, type RequestOutcome } from '../requests/request-outcome.js';
 import type { Concurrency } from './concurrency.js';
 import type { RequestClass } from './open-requests.js';
-import type { Precedence } from './precedence.js';
+import type { Precedence } from '../precedence/precedence.js';
 import { PoolScheduler, type SchedulingDecision } from './pool-scheduler.js';
 import type { RequestScheduler } from './request-scheduler.js';
 import type { ScheduledPool } from './scheduled-pools.js';

@@ -15,7 +15,7 @@ import { ServiceOrder } from '../fairness/service-order.js';
 import { PriorityLine } from './class-line.js';
 import { ClassQueue, type PendingPools } from './class-queue.js';
 import { OpenRequests, type RequestClass } from './open-requests.js';
-import { Precedence } from './precedence.js';
+import { Precedence } from '../precedence/precedence.js';
 import { ScheduledPools, type ScheduledPool } from './scheduled-pools.js';
 import { StandBys, type StandBy } from './stand-bys.js';
 

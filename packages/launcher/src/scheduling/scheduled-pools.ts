@@ -14,8 +14,8 @@ export interface ScheduledPool {
   hasLabels(labels: readonly string[]): boolean;
   hasDeclined(request: NodeRequest): boolean;
   /**
-   * Returns true if the pool accepts the request, to serve it or to change its state, or has left it to another launcher
-   * with `RequestScheduler.standBy`.
+   * Returns true if the pool accepts the request, to serve it or to change its state, or if it has left the request to
+   * another launcher with `RequestScheduler.standBy`.
    */
   offer(requestClass: RequestClass, entry: RequestEntry): boolean;
   /** Declines a request whose wait limit has expired. Returns false if the request continues in another pool. */

@@ -6,7 +6,7 @@
 import { TimerQueue, type Clock, type NodeRequest, type Timer } from '@nodepool/core';
 import type { Change, RequestEntry, Store } from '@nodepool/store';
 import type { CapacityHold } from '../quota/quota-ledger.js';
-import type { Precedence } from './precedence.js';
+import type { Precedence } from '../precedence/precedence.js';
 import type { ScheduledPool } from './scheduled-pools.js';
 
 /**

@@ -13,7 +13,7 @@ import type { NodepoolConfig } from '@nodepool/config';
 import type { LauncherContext } from '../context.js';
 import type { Controller } from '../controller.js';
 import { agesOf, type NodeAges } from './node-ages.js';
-import type { Precedence } from '../scheduling/precedence.js';
+import type { Precedence } from '../precedence/precedence.js';
 import type { ReadyTargets } from './ready-targets.js';
 
 const NO_LABELS: readonly string[] = [];

@@ -115,8 +115,8 @@ export class NodeStore {
   }
 
   /**
-   * Delays the reads of changed records that other launchers handle, to combine them. The entry of a locked node may then
-   * be up to a second old; a node whose lock was released counts as locked until it is read.
+   * Delays the reads of changed records that other launchers handle, to combine them. The entry of a locked node may
+   * then be up to a second old; a node whose lock was released counts as locked until it is read.
    */
   delayReads(otherNodes: OtherNodes): void {
     this.otherNodes = otherNodes;

@@ -128,7 +128,8 @@ export class RequestStore {
 
   /** Reads the record past the cache. When it resolves, the cache has all changes that preceded the call. */
   async read(id: string, options?: CallOptions): Promise<RequestEntry | undefined> {
-    const caughtUp = [NODES_ROOT, REQUESTS_ROOT].map((root) => this.context.caches.refresh(root));
+    const { caches } = this.context;
+    const caughtUp = [NODES_ROOT, REQUESTS_ROOT].map(async (root) => caches.refresh(root));
     try {
       const [znode, contended] = await Promise.all([
         this.context.zooKeeper.get(requestPath(id), options),

@@ -159,8 +159,8 @@ export class RecordTable<D extends Stated, E extends RecordEntry<{ readonly id: 
   }
 
   /**
-   * `reading`: the pending read of the record. A program often writes a record and unlocks it in one transaction, so the
-   * record counts as locked until the read is done: no decision relies on its former content.
+   * `reading`: the pending read of the record. A program often writes a record and unlocks it in one transaction, so
+   * the record counts as locked until the read is done: no decision relies on its former content.
    */
   contenderRemoved(id: string, reading?: Promise<void>): void {
     const count = this.contenders.get(id) ?? 0;

@@ -5,7 +5,7 @@
 
 import type { NodeRequest } from '@nodepool/core';
 import type { ComponentEntry, PoolComponentData, Store } from '@nodepool/store';
-import { serves } from '../pool/other-pools.js';
+import { serves } from './serves.js';
 
 /** A launcher of this implementation, identified by the session that its components have in common. */
 interface Peer {
@@ -77,7 +77,7 @@ export class LauncherOrder {
 
   /**
    * Returns the keys of the launchers that may serve a request like `pool`, the preferred one first. Requests are
-   * distributed to launchers with different pools. Of launchers with the same pools, one serves all requests for the
+   * distributed to launchers with different pools. One of the launchers with the same pools serves all requests for the
    * same labels, because acceptances of several launchers cost a further transaction each.
    */
   forRequest(request: NodeRequest, pool: DecidingPool): readonly string[] {
