@@ -186,24 +186,33 @@ export class InstanceChecks {
 
   /** Lists the instances, or joins the listing in progress. */
   private read(): Promise<InstanceListing> {
-    this.running ??= this.list().finally(() => {
+    this.running ??= this.readNow().finally(() => {
       this.running = undefined;
     });
     return this.running;
   }
 
-  private async list(): Promise<InstanceListing> {
+  private readNow(): Promise<InstanceListing> {
     const { context, provider, signal, log } = this.options;
+    const { clock } = context;
+    const call: Call = { signal, deadline: clock.monotonic() + LIST_TIMEOUT_MS, log };
+    const what = `listing the instances of provider ${provider.config.name}`;
+    return driverCall(clock, what, call, (bounded) => this.list(bounded));
+  }
+
+  /** Lists the instances, and applies the listing to the nodes. */
+  async list(call: Call): Promise<InstanceListing> {
+    const { context, provider, signal } = this.options;
     const { clock } = context;
     const candidates = this.lost.freeNodes();
     const { announced } = this;
     const askedAt = clock.monotonic();
     const requestedAt = clock.now();
-    const call: Call = { signal, deadline: askedAt + LIST_TIMEOUT_MS, log };
-    const what = `listing the instances of provider ${provider.config.name}`;
-    const listed = await driverCall(clock, what, call, (bounded) => provider.listNodes(bounded));
+    const listed = await provider.listNodes(call);
     const instances = checkInstances(listed);
     signal.throwIfAborted();
+    // Another listing that was requested later may have arrived before.
+    if (this.latest !== undefined && this.latest.askedAt > askedAt) return this.latest;
     this.rounds += 1;
     this.listedChanges = announced;
     this.latest = new TimedListing(this.rounds, askedAt, requestedAt, instances);

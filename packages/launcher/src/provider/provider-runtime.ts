@@ -293,7 +293,8 @@ export class ProviderRuntime {
     const call = { signal: this.stopping.signal, deadline: context.clock.monotonic() + CHECK_TIMEOUT_MS, log };
     const before = health.answers;
     await driverCall(context.clock, 'the check of the cloud', call, async (bounded) => {
-      await provider.listNodes(bounded);
+      // Hand-overs rely on the newest listing, whatever it was made for.
+      await this.instances.list(bounded);
       if (health.answers > before) return;
       await provider.cleanupLeakedResources({ leaked: () => Promise.resolve([]) }, bounded);
     });
