@@ -22,7 +22,7 @@ import type { CapacityHold, QuotaLedger } from '../quota/quota-ledger.js';
 import { evaluate, type AdmissionDecision } from '../requests/admission.js';
 import type { Pool } from '../pool/pool.js';
 import { RequestAcceptor } from '../requests/request-acceptor.js';
-import { recordLeave, recordWait, type RequestOutcome } from '../requests/request-outcome.js';
+import { recordDecision, recordLeave, recordWait, type RequestOutcome } from '../requests/request-outcome.js';
 import type { Concurrency } from './concurrency.js';
 import type { RequestClass } from './open-requests.js';
 import type { Precedence } from '../precedence/precedence.js';
@@ -171,6 +171,7 @@ export class RequestPath implements ScheduledPool {
     hold?: CapacityHold,
     nodes: readonly string[] = [],
   ): void {
+    recordDecision(this.pool, entry.id, 'leaves it to another launcher first');
     const left = (request: NodeRequest): number => this.waitForOthers(request, resumable);
     this.resources.scheduler.standBy({ entry, pool: this, hold, nodes, waitMs: left }, waitMs);
   }
