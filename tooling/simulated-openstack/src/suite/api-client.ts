@@ -18,7 +18,7 @@ const CATALOG_TYPES: Readonly<Record<Exclude<ServiceName, 'identity'>, string>> 
   volume: 'volumev3',
 };
 
-export interface ApiRequest {
+export interface RequestParts {
   /** Sent as JSON. */
   readonly json?: unknown;
   /** Sent unchanged. */
@@ -82,11 +82,11 @@ export class ApiClient {
     return service === 'network' ? `${endpoint}/v2.0` : endpoint;
   }
 
-  get(service: ServiceName, path: string, request: ApiRequest = {}): Promise<ApiAnswer> {
+  get(service: ServiceName, path: string, request: RequestParts = {}): Promise<ApiAnswer> {
     return this.call(service, 'GET', path, request);
   }
 
-  post(service: ServiceName, path: string, json: unknown, request: ApiRequest = {}): Promise<ApiAnswer> {
+  post(service: ServiceName, path: string, json: unknown, request: RequestParts = {}): Promise<ApiAnswer> {
     return this.call(service, 'POST', path, { json, ...request });
   }
 
@@ -98,12 +98,12 @@ export class ApiClient {
     return this.call(service, 'DELETE', path, {});
   }
 
-  call(service: ServiceName, method: string, path: string, request: ApiRequest): Promise<ApiAnswer> {
+  call(service: ServiceName, method: string, path: string, request: RequestParts): Promise<ApiAnswer> {
     return send(this.endpoint(service) + path, method, request, this.token);
   }
 
   /** Calls an absolute URL, e.g. a link. */
-  at(url: string, request: ApiRequest = {}): Promise<ApiAnswer> {
+  at(url: string, request: RequestParts = {}): Promise<ApiAnswer> {
     return send(url, 'GET', request, this.token);
   }
 
@@ -153,7 +153,7 @@ async function readCloud(
   return { authUrl, credentials: { auth: { identity, scope: { project } } } };
 }
 
-async function send(url: string, method: string, request: ApiRequest, token: string): Promise<ApiAnswer> {
+async function send(url: string, method: string, request: RequestParts, token: string): Promise<ApiAnswer> {
   const own = request.token === undefined ? token : request.token;
   const body = request.json === undefined ? request.data : JSON.stringify(request.json);
   const signal = AbortSignal.timeout(CALL_TIMEOUT_MS);
