@@ -9,8 +9,11 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
-# Neither needs namespaces or mounts of the kernel, which containers and CI machines often refuse.
-export STORAGE_DRIVER=vfs BUILDAH_ISOLATION=chroot
+# Containers and CI machines often refuse the namespaces of other isolations, and the mounts of overlay. The driver vfs
+# copies the whole image for every step.
+export BUILDAH_ISOLATION=chroot
+buildah --storage-driver "${STORAGE_DRIVER:=overlay}" info >/dev/null 2>&1 || STORAGE_DRIVER=vfs
+export STORAGE_DRIVER
 
 targets=("$@")
 [ $# -gt 0 ] || targets=(launcher cli)
