@@ -51,7 +51,7 @@ inputs=$(grep -rl --include=*.go '+k8s:openapi-gen=' vendor/k8s.io/ staging/src/
   -h hack/boilerplate/boilerplate.generatego.txt -r /dev/null --output-base "$work/path/src"
 
 base=k8s.io/component-base/version
-flags="-s -w -X $base.gitVersion=$version+reflect2.1.0.2 -X $base.gitMajor=1 -X $base.gitMinor=20"
+flags="-s -w -X $base.gitVersion=$version -X $base.gitMajor=1 -X $base.gitMinor=20"
 for program in kube-apiserver kube-controller-manager; do
   go build -tags providerless -ldflags "$flags" -o "$target/$program.part" "./cmd/$program"
   mv "$target/$program.part" "$target/$program"
