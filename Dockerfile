@@ -11,7 +11,7 @@ FROM ${NODE_IMAGE} AS build
 WORKDIR /src
 COPY . .
 RUN npm install --global "$(node -p 'require("./package.json").packageManager')" \
-  && pnpm install --frozen-lockfile \
+  && pnpm install --frozen-lockfile --loglevel=error \
   && pnpm pack:all --site /packages \
   && mkdir /opt/nodepool && cd /opt/nodepool \
   && npm init --yes \

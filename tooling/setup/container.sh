@@ -3,7 +3,7 @@
 # what each image contains to .tools/sbom: the npm packages as CycloneDX, and the Debian packages as a list. Without access
 # to a registry of images, a minimal Debian with this machine's Node.js takes the place of the base image.
 #
-# Usage: tooling/setup/container.sh [TARGET...]      default: launcher cli; builder downloads 400 MB of packages
+# Usage: tooling/setup/container.sh [TARGET...]      default: launcher cli; builder downloads 35 MB of packages
 #
 #   --all   all targets
 set -euo pipefail

@@ -105,7 +105,7 @@ export async function followEvening(
 
 /** podman-compose prints its own commands before and after the output of the program. */
 function rowsOf(output: string): JsonObject[] {
-  const [text = '[]'] = /^\[.*?^\]|^\[\]$/ms.exec(output) ?? [];
+  const [text = '[]'] = /^\[\n.*?^\]$|^\[\]$/ms.exec(output) ?? [];
   const rows: unknown = JSON.parse(text);
   return Array.isArray(rows) ? rows.filter(isJsonObject) : [];
 }
