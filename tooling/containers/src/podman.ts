@@ -10,6 +10,8 @@ import { sleep, systemClock } from '@nodepool/core';
 const NETAVARK = '/usr/lib/podman/netavark';
 /** The folder exists on machines with both versions of control groups, which `crun` refuses. */
 const HYBRID_CGROUPS = '/sys/fs/cgroup/unified';
+/** Number of open files and of processes of a container. */
+const HIGHEST_LIMIT = 4096;
 const CALL_TIMEOUT_MS = 120_000;
 const POLL_INTERVAL_MS = 1_000;
 const MAX_OUTPUT_BYTES = 16 * 1024 * 1024;
@@ -77,10 +79,11 @@ export class Podman {
   }
 }
 
-/** The limits of this process take the place of podman's own, which a process without privileges cannot raise. */
+/** Podman's own limits can exceed those of this process, which a process without the privilege cannot raise. */
 async function settingsText(): Promise<string> {
   const limits = await readFile('/proc/self/limits', 'utf8');
-  const hard = (name: string): string => new RegExp(`^${name} +\\S+ +(\\d+)`, 'm').exec(limits)?.[1] ?? '1024';
+  const hard = (name: string): number =>
+    Math.min(HIGHEST_LIMIT, Number(new RegExp(`^${name} +\\S+ +(\\d+)`, 'm').exec(limits)?.[1] ?? HIGHEST_LIMIT));
   const [files, processes] = [hard('Max open files'), hard('Max processes')];
   return [
     '[containers]',

@@ -54,7 +54,7 @@ async function main(): Promise<void> {
       reportTotals([{ passed: 0, failed: 0, skipped: 1 }]);
       return;
     }
-    if (!values['no-build']) await build(podman, say, interrupted);
+    if (!values['no-build']) await build(say, interrupted);
     for (const target of TARGETS) {
       const { problems, megabytes } = await checkImage(podman, target);
       say(`the image ${target} has ${megabytes} MB`);
@@ -72,7 +72,7 @@ async function main(): Promise<void> {
   reportTotals(totals);
 }
 
-async function build(podman: Podman, say: (line: string) => void, interrupted: AbortSignal): Promise<void> {
+async function build(say: (line: string) => void, interrupted: AbortSignal): Promise<void> {
   const logFile = join(ROOT, '.tools', 'logs', 'container.log');
   say(`building all images; log: ${logFile}`);
   const script = join(ROOT, 'tooling', 'setup', 'container.sh');
@@ -81,7 +81,6 @@ async function build(podman: Podman, say: (line: string) => void, interrupted: A
     command: 'bash',
     args: [script, '--all'],
     logFile,
-    env: podman.env,
   });
   const { code } = await builder.ends(BUILD_TIMEOUT_MS, interrupted);
   if (code !== 0) throw new Error(`the build of the images failed: ${builder.logTail()}`);
