@@ -122,8 +122,7 @@ async function chosenFrom(asking: Asking, choice: SiteChoice, list: SiteList | u
   const { options, partial = false } = list;
   const [first] = options;
   if (first === undefined && !partial) throw new CommandError(`the cloud has no ${noun}; create one first`);
-  // A partial list has common names; without a terminal, its only entry is the same default as on a terminal.
-  if (first !== undefined && options.length === 1 && (!partial || asking.ask === undefined)) return first.name;
+  if (first !== undefined && options.length === 1 && !partial) return first.name;
   if (asking.ask === undefined)
     throw new CommandError(`choose the ${noun} with ${option}; the cloud has:\n${shown(list)}`);
   asking.out.note(`\n${sentence(noun)}s of the cloud:\n${shown(list)}`);
