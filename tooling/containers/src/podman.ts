@@ -31,7 +31,8 @@ export class Podman {
     const settings = join(folder, 'containers.conf');
     await mkdir(folder, { recursive: true });
     await writeFile(settings, await settingsText());
-    return new Podman({ ...process.env, CONTAINERS_CONF: settings }, interrupted);
+    // Podman stores health checks in images of this format only.
+    return new Podman({ ...process.env, CONTAINERS_CONF: settings, BUILDAH_FORMAT: 'docker' }, interrupted);
   }
 
   /** Resolves with the standard output. Rejects with the output if the program fails. */
