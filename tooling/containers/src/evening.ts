@@ -4,7 +4,9 @@
  */
 
 import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { readFile, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { isJsonObject, stringAt, type JsonObject } from '@nodepool/core';
 import type { Podman } from './podman.js';
@@ -68,6 +70,9 @@ export async function followEvening(
   const nodes = async (): Promise<JsonObject[]> =>
     rowsOf(await run(['run', '--rm', '-T', 'cli', 'list', '--format', 'json'], NODE_TIMEOUT_MS));
   const problems: string[] = [];
+  await requirePort(
+    Number(/127\.0\.0\.1:(\d+):/.exec(await readFile(join(shown.folder, 'compose.yaml'), 'utf8'))?.[1]),
+  );
   try {
     await run(shown.up, UP_TIMEOUT_MS);
     say('the services run; waiting for their health checks');
@@ -92,7 +97,9 @@ export async function followEvening(
       await request.stop();
     }
     const examined = await run(['run', '--rm', '-T', 'cli', 'doctor'], NODE_TIMEOUT_MS);
-    say(`nodepool doctor: ${examined.trim().split('\n').at(-1) ?? ''}`);
+    say(`nodepool doctor: ${[...examined.matchAll(/^ok /gm)].length} lines are ok`);
+    problems.push(...[...examined.matchAll(/^error .*$/gm)].map(([line]) => `nodepool doctor: ${line}`));
+    if (!/^ok +problems: /m.test(examined)) problems.push(`nodepool doctor is not content: ${examined}`);
     problems.push(...(await look(`${PROJECT}_default`, join(shown.folder, 'site'))));
   } finally {
     await run(shown.down, DOWN_TIMEOUT_MS);
@@ -101,6 +108,17 @@ export async function followEvening(
   const volumes = await podman.run(['volume', 'ls', '--filter', `name=^${PROJECT}_`, '--format', '{{.Name}}']);
   if (left.trim() !== '' || volumes.trim() !== '') problems.push(`"down" left ${left} ${volumes}`);
   return problems;
+}
+
+/** Rejects if another program uses the port, since podman-compose only prints that a service has not started. */
+async function requirePort(port: number): Promise<void> {
+  const server = createServer();
+  server.listen(port, '127.0.0.1');
+  await once(server, 'listening').catch((cause: unknown) => {
+    throw new Error(`the compose file needs port ${port} of this machine`, { cause });
+  });
+  server.close();
+  await once(server, 'close');
 }
 
 /** podman-compose prints its own commands before and after the output of the program. */

@@ -41,27 +41,24 @@ function parsed(text: string): JsonObject {
   return value;
 }
 
-/** Returns `name@version` of what npm has installed; optional packages for other systems are absent. */
+/** Returns `name@version` of what npm has installed; an alias has the name of its package. */
 function packagesOf(lock: JsonObject): Set<string> {
   const entries = Object.entries(objectAt(lock, 'packages') ?? {});
   return new Set(
     entries.map(([path, entry]) => {
-      const version = isJsonObject(entry) ? stringAt(entry, 'version') : undefined;
-      return `${path.slice(path.lastIndexOf('node_modules/') + 'node_modules/'.length)}@${version ?? ''}`;
+      const noted = isJsonObject(entry) ? entry : {};
+      const name = stringAt(noted, 'name') ?? path.slice(path.lastIndexOf('node_modules/') + 'node_modules/'.length);
+      return `${name}@${stringAt(noted, 'version') ?? ''}`;
     }),
   );
 }
 
+/** Returns `name@version` of the addresses of packages, e.g. `pkg:npm/%40smithy/core@3.0.0`. */
 function componentsOf(bill: JsonObject): Set<string> {
   const components = bill['components'];
   if (!Array.isArray(components)) throw new Error('the list of packages has no components');
-  return new Set(
-    components.filter(isJsonObject).map((each) => {
-      const group = stringAt(each, 'group') ?? '';
-      const name = stringAt(each, 'name') ?? '';
-      return `${group === '' ? '' : `${group}/`}${name}@${stringAt(each, 'version') ?? ''}`;
-    }),
-  );
+  const urls = components.filter(isJsonObject).map((each) => stringAt(each, 'purl') ?? '');
+  return new Set(urls.map((url) => decodeURIComponent(url.replace(/^pkg:npm\//, ''))));
 }
 
 function without(present: ReadonlySet<string>, wanted: ReadonlySet<string>): string[] {

@@ -1,6 +1,6 @@
 /** Runs podman and podman-compose with settings that work on this machine. */
 
-import { execFile } from 'node:child_process';
+import { execFile, spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { delimiter, join } from 'node:path';
@@ -31,8 +31,13 @@ export class Podman {
     const settings = join(folder, 'containers.conf');
     await mkdir(folder, { recursive: true });
     await writeFile(settings, await settingsText());
+    // Podman remembers the driver of its first start. It must see the images that buildah stores by the other one.
+    const hasOverlay = spawnSync('buildah', ['--storage-driver', 'overlay', 'info']).status === 0;
+    const driver = process.env['STORAGE_DRIVER'] ?? (hasOverlay ? 'overlay' : 'vfs');
     // Podman stores health checks in images of this format only.
-    return new Podman({ ...process.env, CONTAINERS_CONF: settings, BUILDAH_FORMAT: 'docker' }, interrupted);
+    const format = 'docker';
+    const env = { ...process.env, CONTAINERS_CONF: settings, BUILDAH_FORMAT: format, STORAGE_DRIVER: driver };
+    return new Podman(env, interrupted);
   }
 
   /** Resolves with the standard output. Rejects with the output if the program fails. */
@@ -72,11 +77,15 @@ export class Podman {
     }
   }
 
-  /** Waits until the health check of the image succeeds in the container. */
+  /** Resolves when the health check of the image succeeds in the container. Rejects if the container ends. */
   async healthy(container: string, timeoutMs: number): Promise<void> {
-    await this.until(`the health check of ${container}`, timeoutMs, () =>
-      this.run(['healthcheck', 'run', container]).then(() => true),
-    );
+    const state = await this.until(`the health check of ${container}`, timeoutMs, async () => {
+      const status = (await this.run(['inspect', '--format={{.State.Status}}', container])).trim();
+      if (status === 'exited') return status;
+      await this.run(['healthcheck', 'run', container]);
+      return 'healthy';
+    });
+    if (state !== 'healthy') throw new Error(`${container} has ended`);
   }
 }
 

@@ -24,12 +24,12 @@ export async function checkServices(
     const name = `deploy_${target}_check`;
     const folder = join(scratch, target);
     await mkdir(folder);
-    await writeFile(join(folder, 'nodepool.yaml'), configuration);
+    await writeFile(join(folder, 'nodepool.yaml'), `${configuration}\nimages-dir: /var/lib/nodepool/images\n`);
     for (const [file, text] of Object.entries(files)) await writeFile(join(folder, file), text);
-    const mounts = ['--volume', `${folder}:/etc/nodepool:ro`, '--read-only', '--tmpfs', '/tmp'];
+    const mounts = ['--volume', `${folder}:/etc/nodepool:ro`, '--volume', '/var/lib/nodepool', '--tmpfs', '/tmp'];
     const image = `localhost/nodepool-${target}`;
     try {
-      await podman.run(['run', '--detach', '--name', name, '--network', network, ...mounts, image], {
+      await podman.run(['run', '--detach', '--name', name, '--network', network, '--read-only', ...mounts, image], {
         timeoutMs: START_TIMEOUT_MS,
       });
       await podman.healthy(name, HEALTHY_TIMEOUT_MS);
