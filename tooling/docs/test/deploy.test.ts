@@ -14,11 +14,17 @@ const DEPLOY = join(REPOSITORY, 'deploy');
 const EXAMPLE = join(DEPLOY, 'kubernetes', 'example');
 const SCHEMA = join(REPOSITORY, 'tooling', 'docs', 'definitions', 'compose-spec.json');
 
-/** Returns the options of a program according to the reference, which is generated from its help text. */
+/** Returns the options of a daemon according to the reference, which is generated from the help texts. */
 function optionsOf(program: string): readonly string[] {
   const page = readFileSync(join(REPOSITORY, 'docs', 'reference', 'programs.md'), 'utf8');
-  const section = page.split(/^##+ /m).find((text) => text.startsWith(`\`${program}\``)) ?? '';
-  return [...section.matchAll(/^ +(?:(-\w), )?(--[\w-]+)/gm)].flatMap(([, short, long = '']) => [short ?? long, long]);
+  const sections = page.split(/^##+ /m);
+  return ['Options of all daemons', `\`${program}\``].flatMap((title) => {
+    const section = sections.find((text) => text.startsWith(title)) ?? '';
+    return [...section.matchAll(/^ +(?:(-\w), )?(--[\w-]+)/gm)].flatMap(([, short, long = '']) => [
+      short ?? long,
+      long,
+    ]);
+  });
 }
 
 describe('the compose file', () => {
