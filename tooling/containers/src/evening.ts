@@ -65,8 +65,8 @@ export async function followEvening(
   const services = { zookeeper: { image: images.zooKeeper }, launcher: { build }, cli: { build } };
   await writeFile(replacements, JSON.stringify({ services }));
   const compose = (args: readonly string[]): string[] => ['-f', 'compose.yaml', '-f', replacements, ...args];
-  const run = (args: readonly string[], timeoutMs: number): Promise<string> =>
-    podman.run(compose(args), { program: 'podman-compose', cwd: shown.folder, timeoutMs });
+  const run = (args: readonly string[], timeoutMs: number, cleanup = false): Promise<string> =>
+    podman.run(compose(args), { program: 'podman-compose', cwd: shown.folder, timeoutMs, cleanup });
   const nodes = async (): Promise<JsonObject[]> =>
     rowsOf(await run(['run', '--rm', '-T', 'cli', 'list', '--format', 'json'], NODE_TIMEOUT_MS));
   const problems: string[] = [];
@@ -102,7 +102,7 @@ export async function followEvening(
     if (!/^ok +problems: /m.test(examined)) problems.push(`nodepool doctor is not content: ${examined}`);
     problems.push(...(await look(`${PROJECT}_default`, join(shown.folder, 'site'))));
   } finally {
-    await run(shown.down, DOWN_TIMEOUT_MS);
+    await run(shown.down, DOWN_TIMEOUT_MS, true);
   }
   const left = await podman.run(['ps', '--all', '--filter', `name=^${PROJECT}_`, '--format', '{{.Names}}']);
   const volumes = await podman.run(['volume', 'ls', '--filter', `name=^${PROJECT}_`, '--format', '{{.Name}}']);

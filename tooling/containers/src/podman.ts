@@ -40,20 +40,22 @@ export class Podman {
     return new Podman(env, interrupted);
   }
 
-  /** Resolves with the standard output. Rejects with the output if the program fails. */
+  /** Resolves with the standard output. Rejects with the output if the program fails. Interrupts stop no `cleanup`. */
   async run(
     args: readonly string[],
     {
       program = 'podman',
       cwd,
       timeoutMs = CALL_TIMEOUT_MS,
-    }: { program?: string; cwd?: string; timeoutMs?: number } = {},
+      cleanup = false,
+    }: { program?: string; cwd?: string; timeoutMs?: number; cleanup?: boolean } = {},
   ): Promise<string> {
+    const signal = cleanup ? undefined : this.interrupted;
     return await new Promise((resolve, reject) => {
       execFile(
         program,
         args,
-        { env: this.env, cwd, timeout: timeoutMs, signal: this.interrupted, maxBuffer: MAX_OUTPUT_BYTES },
+        { env: this.env, cwd, timeout: timeoutMs, signal, maxBuffer: MAX_OUTPUT_BYTES },
         (error, stdout, stderr) => {
           if (error === null) resolve(stdout);
           else

@@ -40,7 +40,7 @@ export async function checkServices(
       const log = await podman.run(['logs', '--tail', '20', name]).catch(String);
       problems.push(`${image}: ${String(error)}\n${log}`);
     } finally {
-      await podman.run(['rm', '--force', '--ignore', '--volumes', name]);
+      await podman.run(['rm', '--force', '--ignore', '--volumes', name], { cleanup: true });
     }
   }
   return problems;
