@@ -58,6 +58,7 @@ export class Podman {
         { env: this.env, cwd, timeout: timeoutMs, signal, maxBuffer: MAX_OUTPUT_BYTES },
         (error, stdout, stderr) => {
           if (error === null) resolve(stdout);
+          else if (signal?.aborted === true) reject(signal.reason as Error);
           else
             reject(new Error(`${program} ${args.join(' ')}: ${error.message}\n${stdout}\n${stderr}`, { cause: error }));
         },
