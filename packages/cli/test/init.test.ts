@@ -52,7 +52,7 @@ it('writes a configuration that config-validate accepts, and asks nothing withou
 it('explains each key with the words of the reference, and names other machine types', async () => {
   await cli(EXAMPLE);
   const text = await readFile(file, 'utf8');
-  expect(text).toContain('# Maximum number of nodes in this pool.');
+  expect(text).toContain('# Maximum nodes of the pool.');
   expect(text).toMatch(/size: small # .*others: /);
   expect(text).toMatch(/# Not set; each zone: /);
 });
