@@ -222,8 +222,7 @@ const label = mapping(
       ...optionalSeconds,
       default: 0,
       compatible: false,
-      description:
-        'Seconds since its creation before which a ready node is not deleted, in spite of the other ages, e.g. what the cloud bills at least.',
+      description: 'Age in seconds before which no ready node is deleted, e.g. what the cloud bills at least.',
     },
     'max-idle-time': {
       ...optionalSeconds,
