@@ -3,7 +3,7 @@
 import { createRequire } from 'node:module';
 import { Argument, Option, type Command } from 'commander';
 import type * as Lease from './commands/lease.js';
-import { duration, example, formatOption, wholeNumber, type Outcome } from './options.js';
+import { addGatewayOptions, duration, example, formatOption, wholeNumber, type Outcome } from './options.js';
 import type { ProcessIo } from './process-io.js';
 
 const load = createRequire(__filename);
@@ -14,9 +14,8 @@ export function addLeaseCommand(program: Command, io: ProcessIo, outcome: Outcom
     .command('lease')
     .description('lease nodes through a gateway, without ZooKeeper')
     .addArgument(new Argument('<action>', 'action').choices(ACTIONS))
-    .argument('[name...]', 'labels for create, else ids; for ssh an id, -- and a command')
-    .option('--gateway <url>', 'address of the gateway (default: $NODEPOOL_GATEWAY)')
-    .option('--token-file <file>', 'file with the token (default: $NODEPOOL_TOKEN_FILE or $NODEPOOL_TOKEN)')
+    .argument('[name...]', 'labels for create, else ids; for ssh an id, -- and a command');
+  addGatewayOptions(lease)
     .option('--count <n>', 'create: nodes of each label', wholeNumber(1, 1000))
     .option('--name <name>', 'create, list: name of the lease')
     .option('--priority <n>', 'create: 0 to 999, lower is served first', wholeNumber(0, 999))

@@ -111,3 +111,36 @@ export function pointInTime(text: string): number {
   if (Number.isFinite(seconds)) return seconds;
   throw new InvalidArgumentError('Expected a time such as 2030-01-31T12:00:00Z, or unix seconds.');
 }
+
+export function addGatewayOptions(command: Command): Command {
+  return command
+    .option('--gateway <url>', 'address of the gateway (default: $NODEPOOL_GATEWAY)')
+    .option('--token-file <file>', 'file with the token (default: $NODEPOOL_TOKEN_FILE or $NODEPOOL_TOKEN)');
+}
+
+/** Options of programs that lease nodes for other programs. */
+export interface LeasedNodeOptions {
+  readonly priority?: number;
+  /** Seconds until the lease expires without renewal. */
+  readonly lifetime: number;
+  /** Limit of the wait for a node, seconds. */
+  readonly timeout: number;
+  /** Name for logins. */
+  readonly user?: string;
+  /** File with the private key. */
+  readonly identity?: string;
+}
+
+type DescribedDefault = readonly [description: string, seconds: number];
+
+export function addLeasedNodeOptions(
+  command: Command,
+  { lifetime, timeout }: { readonly lifetime: DescribedDefault; readonly timeout: DescribedDefault },
+): Command {
+  return command
+    .option('--priority <n>', '0 to 999, lower is served first', wholeNumber(0, 999))
+    .option('--lifetime <duration>', lifetime[0], duration, lifetime[1])
+    .option('--timeout <duration>', timeout[0], duration, timeout[1])
+    .option('--user <name>', 'login name (default: that of the node)')
+    .option('--identity <file>', 'private key (default: those of ssh)');
+}

@@ -2,7 +2,7 @@
 
 import { createRequire } from 'node:module';
 import { packageVersion } from '@nodepool/core/package-version';
-import type * as Store from '@nodepool/store';
+import type * as Core from '@nodepool/core';
 import { Argument, Command, CommanderError, InvalidArgumentError, Option } from 'commander';
 import { ExitCode, CommandError, type Output } from './command-context.js';
 import type * as ConfigValidate from './commands/config-validate.js';
@@ -59,7 +59,7 @@ function outputOf({ out, terminal, env }: ProcessIo, color: () => ColorChoice): 
   return {
     print: (text) => out.print(text),
     note: (text) =>
-      out.note(text.replace(CONTROLS, (found) => (load('@nodepool/store') as typeof Store).printable(found))),
+      out.note(text.replace(CONTROLS, (found) => (load('@nodepool/core') as typeof Core).printable(found))),
     display: () => displayOf(terminal?.size(), env, color()),
     ...(terminal === undefined ? {} : { redraw: (text) => terminal.redraw(text) }),
   };
