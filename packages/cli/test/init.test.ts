@@ -50,9 +50,9 @@ it('writes a configuration that config-validate accepts, and asks nothing withou
 it('explains each key with the words of the reference, and names other machine types', async () => {
   await cli(EXAMPLE);
   const text = await readFile(file, 'utf8');
-  expect(text).toContain('# Maximum number of nodes in this pool.');
+  expect(text).toContain('# Maximum nodes of the pool.');
   expect(text).toMatch(/size: small # .*others: /);
-  expect(text).toMatch(/# Not set; each zone: /);
+  expect(text).toMatch(/# No zone is set; the cloud has: /);
 });
 
 it('asks on a terminal for what is missing, with the lists of the cloud', async () => {
@@ -73,6 +73,16 @@ it('names the missing option and the entries of the cloud without a terminal, an
   expect(code).toBe(1);
   expect(out.noted).toMatch(/choose the machine type with --machine-type; the cloud has:\n {2}1\. /);
   expect(await readdir(folder)).toEqual([]);
+});
+
+it('names all missing options at once without a terminal', async () => {
+  const { code, out } = await cli(['init', '--driver', 'example']);
+  expect(code).toBe(1);
+  expect(out.noted).toMatch(
+    /machine type with --machine-type; the cloud has:\n[\s\S]*image with --image; the cloud has:\n/,
+  );
+  const settings = await cli(['init', '--driver', 'azure']);
+  expect(settings.out.noted).toMatch(/--set location=…\n[\s\S]*--set resource-group=…/);
 });
 
 it('refuses a machine type that the cloud does not have', async () => {

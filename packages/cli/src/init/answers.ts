@@ -31,28 +31,53 @@ export async function answerTo(
   throw new CommandError(`the ${question} is needed`);
 }
 
+/** Collects the errors of several answers, so that a command without a terminal names everything that is missing. */
+class Answers {
+  private readonly errors: string[] = [];
+
+  /** Resolves with the answer. Resolves with undefined, after recording the message, if it is missing or wrong. */
+  async get(answer: () => string | Promise<string>): Promise<string | undefined> {
+    try {
+      return await answer();
+    } catch (error) {
+      if (!(error instanceof CommandError)) throw error;
+      this.errors.push(error.message);
+      return undefined;
+    }
+  }
+
+  /** Throws one error with all recorded messages; does nothing without any. */
+  finish(): void {
+    if (this.errors.length > 0) throw new CommandError(this.errors.join('\n'));
+  }
+}
+
 /** Resolves with the settings of the driver's guide. Optional settings are never asked for. */
 export async function settingsOf(
   asking: Asking,
   { settings }: SiteGuide,
   given: Readonly<Record<string, string>>,
 ): Promise<Readonly<Record<string, string>>> {
-  const answers: Record<string, string> = {};
+  const answers = new Answers();
+  const values: Record<string, string> = {};
   for (const { key, question, optional = false } of settings) {
-    const value = given[key];
-    if (value !== undefined) answers[key] = value;
-    else if (!optional) answers[key] = await answerTo(asking, { question, option: `--set ${key}=…` });
+    const value =
+      given[key] ??
+      (optional ? undefined : await answers.get(() => answerTo(asking, { question, option: `--set ${key}=…` })));
+    if (value !== undefined) values[key] = value;
   }
-  return answers;
+  answers.finish();
+  return values;
 }
 
-/** Resolves with what to use of the cloud. Rejects with the names that it has if one is missing or wrong. */
+/** Resolves with what to use of the cloud. Rejects with the names that it has for each that is missing or wrong. */
 export async function choose(
   asking: Asking,
   { choices }: SiteGuide,
   site: SiteDescription,
   given: Readonly<Partial<Record<SiteChoice, string>>>,
 ): Promise<Readonly<Partial<Record<SiteChoice, string>>>> {
+  const answers = new Answers();
   const chosen: Partial<Record<SiteChoice, string>> = {};
   for (const choice of SITE_CHOICES) {
     const need = choices[choice];
@@ -62,11 +87,16 @@ export async function choose(
       continue;
     }
     const list = site[choice];
-    if (wanted !== undefined) chosen[choice] = checked(choice, wanted, list);
-    else if (need === 'required' || (need === 'if-listed' && (list?.options.length ?? 0) > 0)) {
-      chosen[choice] = await chosenFrom(asking, choice, list);
-    }
+    const needed = need === 'required' || (need === 'if-listed' && (list?.options.length ?? 0) > 0);
+    if (wanted === undefined && !needed) continue;
+    const value = await answers.get(() =>
+      wanted === undefined ? chosenFrom(asking, choice, list) : checked(choice, wanted, list),
+    );
+    // On a terminal, do not ask further questions after a wrong answer.
+    if (value === undefined && asking.ask !== undefined) break;
+    if (value !== undefined) chosen[choice] = value;
   }
+  answers.finish();
   return chosen;
 }
 
