@@ -133,7 +133,7 @@ export class ConfigWatcher {
     return result;
   }
 
-  /** Returns true if the listener was told something. */
+  /** Returns true if the listener was notified. */
   private apply(result: LoadResult): boolean {
     if (this.stopped) return false;
     const isNew = result.fingerprint !== this.fingerprint;
