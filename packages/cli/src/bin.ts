@@ -1,6 +1,8 @@
 #!/usr/bin/env node
 /** The program `nodepool`. */
 
+// First, because it checks the version of Node.js.
+import '@nodepool/daemon/process-setup';
 import { setMaxListeners } from 'node:events';
 import { createInterface } from 'node:readline/promises';
 import { ExitCode } from './command-context.js';

@@ -99,8 +99,8 @@ interface Reports {
 async function readTexts({ file, secureFile }: LoadOptions): Promise<Texts> {
   const report = new ProblemReport();
   const [main, secure] = await Promise.all([
-    readBytes(file, report),
-    secureFile === undefined ? undefined : readBytes(secureFile, report),
+    readBytes(file, report, MISSING),
+    secureFile === undefined ? undefined : readBytes(secureFile, report, MISSING_SECURE),
   ]);
   const hash = createHash('sha256');
   hash
@@ -125,19 +125,30 @@ async function loadTexts({ report, fingerprint, ...texts }: Texts, options: Load
     : { ok: false, problems: report.list(), warnings: warnings.list(), fingerprint };
 }
 
-async function readBytes(file: string, report: ProblemReport): Promise<Buffer | undefined> {
+const MISSING = 'name another one with --config, or write a first one with `nodepool init`';
+const MISSING_SECURE = 'name another one with --secure, or omit the option';
+
+async function readBytes(file: string, report: ProblemReport, missing: string): Promise<Buffer | undefined> {
   try {
     const { size } = await stat(file);
     if (size <= MAX_FILE_BYTES) return await readFile(file);
     report.add(wholeFile(file, `a file of at most ${MAX_FILE_BYTES} bytes`, `${size} bytes`));
   } catch (error) {
-    report.add(wholeFile(file, 'a file that can be read', reasonOf(error)));
+    report.add(wholeFile(file, 'a file that can be read', ...unreadable(error, missing)));
   }
   return undefined;
 }
 
-function wholeFile(file: string, expected: string, found: string): ConfigProblem {
-  return { file, line: 0, column: 0, path: '', expected, found, hint: undefined };
+/** Returns what was found instead of a readable file, and advice. */
+function unreadable(error: unknown, missing: string): [found: string, hint?: string] {
+  const { code } = error as NodeJS.ErrnoException;
+  if (code === 'ENOENT') return ['no file', missing];
+  if (code !== 'EACCES') return [reasonOf(error)];
+  return ['a file that this user may not read', 'permit it, or run the program as another user'];
+}
+
+function wholeFile(file: string, expected: string, found: string, hint?: string): ConfigProblem {
+  return { file, line: 0, column: 0, path: '', expected, found, hint };
 }
 
 /** Returns the text. Returns undefined, after a problem, for another encoding, whose characters would be lost. */

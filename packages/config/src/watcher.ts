@@ -14,6 +14,8 @@ export interface ConfigListener {
   refused(problems: readonly ConfigProblem[]): void;
   /** Called when the files are valid again after a refusal. Precedes `changed`, which follows if they differ. */
   accepted(): void;
+  /** Called when a requested reload finds nothing new. `problems` are those of files that are still invalid. */
+  unchanged?(problems: readonly ConfigProblem[]): void;
 }
 
 export interface ConfigWatcherOptions extends LoadOptions {
@@ -85,7 +87,8 @@ export class ConfigWatcher {
   reload(): Promise<LoadResult> {
     return this.enqueue(async () => {
       const loaded = await loadConfig(this.options);
-      this.apply(loaded);
+      const isReported = this.apply(loaded);
+      if (!isReported && !this.stopped) this.options.listener.unchanged?.(this.refusedProblems);
       return loaded;
     });
   }
@@ -130,8 +133,9 @@ export class ConfigWatcher {
     return result;
   }
 
-  private apply(result: LoadResult): void {
-    if (this.stopped) return;
+  /** Returns true if the listener was notified. */
+  private apply(result: LoadResult): boolean {
+    if (this.stopped) return false;
     const isNew = result.fingerprint !== this.fingerprint;
     this.fingerprint = result.fingerprint;
     if (!result.ok) {
@@ -139,15 +143,16 @@ export class ConfigWatcher {
       this.refusedProblems = result.problems;
       this.refusedAt ??= this.options.clock.now();
       if (!known) this.options.listener.refused(result.problems);
-      return;
+      return !known;
     }
     const wasRefused = this.refusedProblems.length > 0;
     this.refusedProblems = [];
     this.refusedAt = undefined;
     if (wasRefused) this.options.listener.accepted();
     const diff = diffConfig(this.running.config, result.config);
-    if (diff.empty) return;
+    if (diff.empty) return wasRefused;
     this.running = result;
     this.options.listener.changed(result.config, diff, result.warnings);
+    return true;
   }
 }

@@ -27,6 +27,8 @@ let waiting: ((event: Event) => void)[];
 let failures: unknown[];
 /** Number of times that the files became valid again. */
 let accepted: number;
+/** Problems that were still there after a requested reload without news. */
+let unchanged: (readonly ConfigProblem[])[];
 let watcher: ConfigWatcher | undefined;
 
 beforeEach(() => {
@@ -35,6 +37,7 @@ beforeEach(() => {
   waiting = [];
   failures = [];
   accepted = 0;
+  unchanged = [];
 });
 
 afterEach(async () => {
@@ -73,6 +76,7 @@ async function watch(file: string, options: Partial<ConfigWatcherOptions> = {}):
     changed: (changed: NodepoolConfig, diff: ConfigDiff) => emit({ changed, diff }),
     refused: (refused: readonly ConfigProblem[]) => emit({ refused }),
     accepted: () => accepted++,
+    unchanged: (problems: readonly ConfigProblem[]) => unchanged.push(problems),
   };
   watcher = new ConfigWatcher({
     ...load,
@@ -170,6 +174,23 @@ describe('the watcher on a file system', () => {
       expect([accepted, watching.problems]).toEqual([1, []]);
     }
     expect(events.filter((event) => 'changed' in event).map(labelsOf)).toEqual([['b']]);
+  });
+
+  it('reports a requested reload that finds nothing new, with the problems of a refused file', async () => {
+    const file = folder.write('nodepool.yaml', 'labels: [{name: a}]\n');
+    const watching = await watch(file, {
+      watchFiles: () => ({ ready: () => Promise.resolve(), close: () => Promise.resolve() }),
+    });
+    await watching.reload();
+    expect(unchanged).toEqual([[]]);
+    writeFileSync(file, 'labels: [{nme: a}]\n');
+    await watching.reload();
+    expect(unchanged).toHaveLength(1);
+    await watching.reload();
+    expect(unchanged[1]).toHaveLength(2);
+    await watching.stop();
+    await watching.reload();
+    expect(unchanged).toHaveLength(2);
   });
 
   it('follows the secure file', async () => {

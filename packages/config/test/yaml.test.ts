@@ -108,7 +108,12 @@ labels:
   it('reports a missing file as a problem of the whole file', async () => {
     const result = await loadConfig({ file: '/nonexistent/nodepool.yaml', env: {} });
     expect(result.ok ? '' : formatProblem(result.problems[0]!)).toContain(
-      '/nonexistent/nodepool.yaml: expected a file that can be read',
+      '/nonexistent/nodepool.yaml: expected a file that can be read, found no file; name another one with --config',
+    );
+    const file = '/proc/self/cmdline';
+    const secure = await loadConfig({ file, secureFile: '/nonexistent/secure.yaml', env: {} });
+    expect(secure.ok ? [] : secure.problems.map(({ hint }) => hint)).toContain(
+      'name another one with --secure, or omit the option',
     );
   });
 });

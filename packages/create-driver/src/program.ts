@@ -110,7 +110,7 @@ async function make(wanted: Wanted, terminal: Terminal): Promise<void> {
   const framework = wanted.framework ?? (await askForFramework(terminal));
   const folder = wanted.folder ?? `nodepool-driver-${names.driver}`;
   const created = await createDriver({ names, framework, folder });
-  terminal.print(`Made ${created.folder}: ${created.files.length} files, framework ${framework}.\n`);
+  terminal.print(`Created ${created.folder}: ${created.files.length} files, framework ${framework}.\n`);
   const fromHere = relative(process.cwd(), created.folder);
   terminal.print(nextSteps(fromHere.startsWith('..') ? created.folder : fromHere));
 }

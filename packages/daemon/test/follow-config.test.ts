@@ -31,7 +31,7 @@ async function change(before: string, after: string): Promise<ConfigWatcher> {
   const note = (message: string, fields?: LogFields): number => lines.push({ message, fields });
   const watcher = followConfig({
     ...{ load, loaded, clock, metrics: silentMetrics },
-    log: { ...silentLogger, info: note, warn: note },
+    log: { ...silentLogger, info: note, warn: note, error: (message, _error, fields) => note(message, fields) },
     tasks: new TaskSupervisor(clock, (_task, error) => {
       throw error;
     }),
@@ -74,4 +74,16 @@ it('a daemon logs the names that a change adds, removes and modifies', async () 
   const changed = '\nlabels: [{name: b, min-ready: 1}, {name: c}]\ndiskimages: [{name: noble}]';
   await change(SERVERS + labels, SERVERS + changed);
   expect(lines).toEqual([{ message: 'Applying the changed configuration', fields: { labels: ['+c', '-a', 'b'] } }]);
+});
+
+it('a daemon answers each requested reload with a line, also without a change', async () => {
+  const watcher = await change(SERVERS, SERVERS);
+  expect(lines.map(({ message }) => message)).toEqual(['The configuration was read again, and has not changed']);
+  writeFileSync(join(folder, 'nodepool.yaml'), 'labels: 5');
+  await watcher.reload();
+  await watcher.reload();
+  expect(lines.slice(1).map(({ message }) => message)).toEqual([
+    'The changed configuration is refused; the previous one stays in force',
+    'The configuration was read again, and is still refused; the previous one stays in force',
+  ]);
 });

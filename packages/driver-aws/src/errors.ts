@@ -125,8 +125,8 @@ const RULES: readonly ErrorRule[] = [
   { code: SKEW, error: 'transient', outcome: 'not-applied', hint: '; is the clock of this host right?' },
   { code: /^InvalidFleetConfig/, text: /not supported in your requested Availability Zone/i, error: 'capacity' },
   { code: CAPACITY, error: 'capacity' },
-  // An image is named by its id alone: with a wrong id, the label is at fault; an uploaded image can be deleted.
-  { code: /^InvalidAMIID\./, error: 'not-found', hint: '; is "image-id" of the cloud image right?' },
+  // `imageError` names the key of a configured image; an uploaded image has none, and can be deleted.
+  { code: /^InvalidAMIID\./, error: 'not-found' },
   { code: NOT_FOUND, error: 'not-found' },
   ...CONFIGURED.map(([code, key]): ErrorRule => ({ code, error: 'configuration', hint: `; check ${key}` })),
   ...CONFIGURED_TEXTS.map(([text, key]): ErrorRule => ({

@@ -123,7 +123,7 @@ it('the service account of the pod applies if there is no file', () => {
     ca: 'PEM',
     tokenFile: join(folder, 'account', 'token'),
   });
-  expect(() => clusterAccess('named', where({ env }))).toThrow(/hence no context named/);
+  expect(() => clusterAccess('named', where({ env }))).toThrow(/hence no context named; name the file with KUBECONFIG/);
 });
 
 it('an error about invalid YAML contains the line, and not the content', () => {

@@ -96,7 +96,7 @@ function waitsFor(
   if (candidates.length === 0) return ['no pool that offers the labels is left'];
   const names = candidates.map(({ id }) => nameOf(id, pools)).join(', ');
   return candidates.every(({ paused }) => paused)
-    ? [`waits for capacity of ${names}: limits are in use, or the cloud is full or fails`]
+    ? [`waits for capacity of ${names}: limits are in use, the cloud is full, or the provider is out of service`]
     : [`waits for ${names}`];
 }
 

@@ -117,7 +117,7 @@ describe('a request', () => {
     await world.run(world.zooKeeper.set(pool ?? '', encode({ ...POOL, paused: true })));
 
     expect((await world.run(progress.next())).value).toMatchObject({
-      reasons: [expect.stringMatching(/: limits are in use, or the cloud is full or fails$/)],
+      reasons: [expect.stringMatching(/: limits are in use, the cloud is full, or the provider is out of service$/)],
     });
     await progress.return();
   });

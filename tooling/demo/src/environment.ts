@@ -68,7 +68,8 @@ export class DemoEnvironment {
 
   /** Returns addresses, and commands to paste into another terminal. */
   whereToLook(): string {
-    const nodepool = `node ${this.nodepool.join(' ')}`;
+    const node = nodeCommand();
+    const nodepool = `${node} ${this.nodepool.join(' ')}`;
     const run = this.run('uname', '-a')?.join(' ');
     const requestor = `${relative(process.cwd(), requestorPath())} --zookeeper ${this.server.servers}`;
     return `
@@ -80,7 +81,7 @@ Everything stays up until you press Ctrl-C. Look around:
   nodes              ${nodepool} list
   requests           ${nodepool} request-list
   ask for two nodes  ${nodepool} request ${LABEL} ${LABEL}
-  run a command      ${run === undefined ? 'needs openssh-client and openssh-server' : `node ${run}`}
+  run a command      ${run === undefined ? 'needs openssh-client and openssh-server' : `${node} ${run}`}
   ask as Zuul does   ${requestor} --labels ${LABEL} --requests 10 --parallel 10 --hold 2 --verbose
                      (with Debian's python3-kazoo)
 `;
@@ -133,6 +134,12 @@ function exampleConfigText(zooKeeperServer: string, webappPort: number, identity
     'username: zuul',
     `username: ${userInfo().username}`,
   );
+}
+
+/** Returns the command of this Node.js in another terminal, whose own `node` may be too old. */
+export function nodeCommand(): string {
+  const own = relative(process.cwd(), process.execPath);
+  return own.startsWith('.tools') ? own : 'node';
 }
 
 /** Creates a key pair. Returns undefined if OpenSSH's client or server is not installed. */

@@ -5,7 +5,7 @@ import { join, relative } from 'node:path';
 import { sleep, systemClock, systemRandom } from '@nodepool/core';
 import { configFileOf, programPath, startBridge, type Narrator, type Program } from '@nodepool/harness';
 import { startSimulatedGithub, type SimulatedGithub } from '@nodepool/simulated-github';
-import { LABEL, type DemoEnvironment } from './environment.js';
+import { LABEL, nodeCommand, type DemoEnvironment } from './environment.js';
 
 const DEADLINE_MS = 120_000;
 const LOOK_MS = 50;
@@ -62,7 +62,7 @@ export class GithubDemo {
   whereToLook(): string {
     const { folder } = this.environment;
     const [job] = this.github.inspect.jobs();
-    const nodepool = `node ${relative(process.cwd(), programPath('nodepool'))} -c ${configFileOf({ folder })}`;
+    const nodepool = `${nodeCommand()} ${relative(process.cwd(), programPath('nodepool'))} -c ${configFileOf({ folder })}`;
     return `
 For GitHub Actions:
 

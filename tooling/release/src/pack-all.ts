@@ -8,7 +8,11 @@ import type { PublicPackage } from './workspace.js';
  * Packs built packages into the folder, which is created if it is missing. Resolves with the paths of the files.
  * Rejects, writing nothing, if the folder has other packages: `npm install DIR/*.tgz` would install those, too.
  */
-export async function packAll(packages: readonly PublicPackage[], into: string): Promise<string[]> {
+export async function packAll(
+  packages: readonly PublicPackage[],
+  into: string,
+  progress?: (line: string) => void,
+): Promise<string[]> {
   await mkdir(into, { recursive: true });
   const expected = new Set(packages.map(tarballName));
   const others = (await readdir(into)).filter((name) => name.endsWith('.tgz') && !expected.has(name));
@@ -17,6 +21,9 @@ export async function packAll(packages: readonly PublicPackage[], into: string):
     throw new Error(`${into} has ${others.length} other packages (${first}…): delete them, or name another folder`);
   }
   const tarballs: string[] = [];
-  for (const each of packages) tarballs.push(await packTarball(each, into));
+  for (const each of packages) {
+    progress?.(`packing ${each.name} (${tarballs.length + 1} of ${packages.length})`);
+    tarballs.push(await packTarball(each, into));
+  }
   return tarballs;
 }

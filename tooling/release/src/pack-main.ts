@@ -4,6 +4,7 @@ import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { runCommandLine, UsageError } from '@nodepool/harness';
 import { packAll } from './pack-all.js';
+import { Progress } from './progress.js';
 import { readWorkspace, sitePackages, withNeeds, workspaceRoot } from './workspace.js';
 
 const HELP = `Usage: pnpm pack:all [--site] DIR [PACKAGE...]
@@ -13,7 +14,7 @@ folder then installs them; npm takes only the packages of others from its regist
 
 PACKAGE is a name, with or without its scope. Packages that it needs are packed, too. Default: all packages.
 
-  --site   pack the programs and the drivers only, without the tools of driver authors
+  --site   pack the programs and the drivers with the libraries they need, without the tools of driver authors
   --help   this text
 
 Exit status: 0 for success, 1 for a failure, 2 for wrong usage.
@@ -36,7 +37,8 @@ async function main(): Promise<void> {
   const chosen = values.site ? sitePackages(workspace) : names.length > 0 ? names : all;
   // Scripts of pnpm run in the root of the workspace; INIT_CWD is the folder in which the command was typed.
   const into = resolve(process.env['INIT_CWD'] ?? '.', folder);
-  const tarballs = await packAll(withNeeds(workspace, ...chosen), into);
+  const progress = new Progress((text) => process.stdout.write(text));
+  const tarballs = await packAll(withNeeds(workspace, ...chosen), into, (line) => progress.say(line));
   process.stdout.write(`packed ${tarballs.length} packages into ${into}\n`);
 }
 

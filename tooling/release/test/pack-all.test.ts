@@ -22,10 +22,12 @@ describe('packing for an installation without a registry', () => {
   it('writes one file for each package, again over those of the last time', async () => {
     const packages = [packageNamed(await readWorkspace(workspaceRoot()), 'pyyaml')];
     const into = join(folder, 'new');
+    const lines: string[] = [];
 
-    const tarballs = await packAll(packages, into);
+    const tarballs = await packAll(packages, into, (line) => lines.push(line));
     await packAll(packages, into);
 
+    expect(lines).toEqual(['packing @nodepool/pyyaml (1 of 1)']);
     expect(await readdir(into)).toEqual(packages.map(tarballName));
     expect(tarballs).toEqual(packages.map((each) => join(into, tarballName(each))));
   });

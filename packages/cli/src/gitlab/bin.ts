@@ -1,8 +1,9 @@
 #!/usr/bin/env node
 /** The program `nodepool-gitlab`. */
 
-import { systemClock, systemRandom } from '@nodepool/core';
+// First, because it checks the version of Node.js.
 import { ignoreBrokenPipes } from '@nodepool/daemon/process-setup';
+import { systemClock, systemRandom } from '@nodepool/core';
 import { watchCaller } from '../caller.js';
 import { run } from './program.js';
 

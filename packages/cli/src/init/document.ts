@@ -10,6 +10,7 @@ import {
   type JsonValue,
   type SiteChoice,
   type SiteDescription,
+  type SiteOption,
 } from '@nodepool/core';
 import type * as Yaml from 'yaml';
 import { describe, nounOf } from './answers.js';
@@ -123,11 +124,14 @@ function othersOf(site: SiteDescription, chosen: DocumentParts['chosen']): Reado
 function optional(site: SiteDescription, chosen: DocumentParts['chosen']): string | undefined {
   const lines = Object.entries(site).flatMap(([choice, { options }]) => {
     if (chosen[choice as SiteChoice] !== undefined || options.length === 0) return [];
-    return [
-      oneLine(` Not set; each ${nounOf(choice as SiteChoice)}: ${options.slice(0, OTHERS).map(describe).join(', ')}`),
-    ];
+    return [oneLine(` No ${nounOf(choice as SiteChoice)} is set; the cloud has: ${listed(options)}`)];
   });
   return lines.length === 0 ? undefined : lines.join('\n');
+}
+
+function listed(options: readonly SiteOption[]): string {
+  const names = options.slice(0, OTHERS).map(describe).join(', ');
+  return options.length > OTHERS ? `${names}, …` : names;
 }
 
 /** Names of the cloud can contain any characters; one that ends the line would end the comment. */

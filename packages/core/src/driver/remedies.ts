@@ -5,7 +5,9 @@ import type { DriverErrorCode } from './error-codes.js';
 const NETWORK = 'check the network, the firewall and the status of the cloud; launches resume by themselves';
 
 const REMEDIES: Readonly<Partial<Record<DriverErrorCode, string>>> = {
-  auth: 'renew the credentials that the page of the driver names, on every launcher and builder',
+  auth:
+    'renew the credentials on every launcher and builder, or give their account the permission; ' +
+    'the page of the driver names both',
   certificate:
     'renew the certificate of the cloud, or configure the authority that has signed it; check the clocks of the hosts',
   configuration: 'correct the configuration of the provider, or create what it names in the cloud',

@@ -96,14 +96,14 @@ export class SupervisedProvider {
         if (stopped()) return false;
         const failure = toDriverError(error);
         const waitMs = backOffMs(failures, failure, random);
-        const seconds = waitMs / 1000;
+        const wait = { retry_in_ms: Math.round(waitMs) };
         // Log the stack of an unexpected error once, not at every attempt.
         const isNewDefect = failure.code === 'unexpected' && failure.message !== lastDefect;
         if (isNewDefect) lastDefect = failure.message;
         log.error(
           'The provider could not be started; retrying',
           isNewDefect ? failure : undefined,
-          isNewDefect ? { seconds } : { seconds, reason: failure.message },
+          isNewDefect ? wait : { ...wait, reason: failure.message },
         );
         options.onFailure?.(failure);
         // Only the signal can interrupt the wait, and it also ends the loop.

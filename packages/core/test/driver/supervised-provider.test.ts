@@ -23,10 +23,13 @@ it('a stack is logged once for an unexpected error, and never for an error that 
     new TypeError('y is undefined'),
   ];
   const lines: { readonly stack: boolean; readonly reason: unknown }[] = [];
+  const waits: unknown[] = [];
   const log: Logger = {
     ...silentLogger,
-    error: (_message, error, fields: LogFields = {}) =>
-      lines.push({ stack: error !== undefined, reason: fields['reason'] }),
+    error: (_message, error, fields: LogFields = {}) => {
+      lines.push({ stack: error !== undefined, reason: fields['reason'] });
+      waits.push(fields['retry_in_ms']);
+    },
   };
   const provider = {
     config: { name: 'cloud' },
@@ -41,6 +44,7 @@ it('a stack is logged once for an unexpected error, and never for an error that 
   const started = new SupervisedProvider(provider, context).start({}, new AbortController().signal);
   await clock.advance(600_000);
   expect(await started).toBe(true);
+  expect(waits.every(Number.isInteger)).toBe(true);
   expect(lines).toEqual([
     { stack: false, reason: 'the cloud refuses the password' },
     { stack: false, reason: 'the cloud refuses the password' },

@@ -82,6 +82,18 @@ export function watchConfig({ load, loaded, clock, tasks, log, metrics, apply }:
         warned = problems;
         tasks.run('apply the configuration', async () => apply(config));
       },
+      unchanged: (problems) => {
+        if (problems.length === 0) log.info('The configuration was read again, and has not changed');
+        else {
+          log.error(
+            'The configuration was read again, and is still refused; the previous one stays in force',
+            undefined,
+            {
+              problems: problems.map(formatProblem),
+            },
+          );
+        }
+      },
       refused: (problems) => {
         metrics.set(CONFIGURATION_PROBLEMS, {}, problems.length);
         log.error('The changed configuration is refused; the previous one stays in force', undefined, {

@@ -1,7 +1,26 @@
 /**
- * Sets up a process before other modules are loaded: early signals must neither end it nor open Node's inspector. This
- * file imports nothing, so that it loads at once.
+ * Sets up a process before other modules are loaded: early signals must neither end it nor open Node's inspector, and
+ * an unsupported Node.js ends it with a message. This file imports nothing, so that it loads at once.
  */
+
+/** Oldest supported Node.js, as in `engines` of the packages. */
+const OLDEST_MAJOR = 22;
+const OLDEST_MINOR = 12;
+
+/** Returns the message about an unsupported Node.js. Returns undefined if it is supported. */
+export function nodeProblem(version: string, path: string): string | undefined {
+  const [major = 0, minor = 0] = version.split('.').map(Number);
+  if (major > OLDEST_MAJOR || (major === OLDEST_MAJOR && minor >= OLDEST_MINOR)) return undefined;
+  const needed = `Node.js ${OLDEST_MAJOR}.${OLDEST_MINOR} or newer is needed, and ${path} is ${version}`;
+  return `${needed}; install a newer one, and put its folder first in PATH`;
+}
+
+// Older versions fail to load the libraries, with an error that does not name the cause.
+const unsupported = nodeProblem(process.versions.node, process.execPath);
+if (unsupported !== undefined) {
+  process.stderr.write(`${unsupported}\n`);
+  process.exit(1);
+}
 
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGUSR1', 'SIGHUP', 'SIGUSR2'] as const;
 

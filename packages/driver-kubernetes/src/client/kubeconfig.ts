@@ -63,7 +63,8 @@ export function clusterAccess(contextName: string | undefined, where: Environmen
     `there is no kubeconfig file at ${paths.join(', ')}` +
       (contextName === undefined
         ? ', and the process does not run in a pod with a service account'
-        : `, hence no context ${contextName}`),
+        : `, hence no context ${contextName}`) +
+      '; name the file with KUBECONFIG',
   );
 }
 
