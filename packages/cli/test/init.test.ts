@@ -54,7 +54,7 @@ it('explains each key with the words of the reference, and names other machine t
   const text = await readFile(file, 'utf8');
   expect(text).toContain('# Maximum nodes of the pool.');
   expect(text).toMatch(/size: small # .*others: /);
-  expect(text).toMatch(/# Not set; each zone: /);
+  expect(text).toMatch(/# No zone is set; the cloud has: /);
 });
 
 it('asks on a terminal for what is missing, with the lists of the cloud', async () => {
