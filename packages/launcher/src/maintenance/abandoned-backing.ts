@@ -33,8 +33,7 @@ export class AbandonedBacking implements Controller {
     this.unsubscribe = [
       store.nodes.onChange(({ before, after }) => {
         if (after !== undefined && after.node.user_data !== before?.node.user_data) this.consider(after);
-        // The last node of a removed provider may have been erased.
-        if (after === undefined && !this.isConfigured(before?.node.provider ?? '')) this.apply();
+        if (after === undefined) this.removed(before?.node.provider ?? '');
       }),
       store.components.onChange(() => this.apply()),
       store.onComplete((complete) => {
@@ -54,6 +53,11 @@ export class AbandonedBacking implements Controller {
     this.queue.close();
   }
 
+  /** Looks at all backing nodes when the last node of a provider that is not configured here has been removed. */
+  private removed(provider: string): void {
+    if (!this.context.store.nodes.hasNodesOf(provider) && !this.isConfigured(provider)) this.apply();
+  }
+
   private consider({ node, locked }: NodeEntry): void {
     if (!locked) return;
     for (const owner of backingOwnersOf(node)) {
@@ -67,8 +71,7 @@ export class AbandonedBacking implements Controller {
     if (provider === undefined || this.isConfigured(provider)) return false;
     const { store } = this.context;
     for (const { provider_name: name } of store.components.pools()) if (name === provider) return false;
-    for (const _entry of store.nodes.ofProvider(provider)) return false;
-    return store.complete;
+    return store.complete && !store.nodes.hasNodesOf(provider);
   }
 
   private async reconcile(owner: string): Promise<Reconciled> {
