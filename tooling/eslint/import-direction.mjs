@@ -1,5 +1,5 @@
 // An eslint rule for the direction of imports between the packages, and between the folders of some packages, type-only
-// imports included: docs/development.md.
+// imports included: docs/how-it-works.md.
 import { dirname, relative, resolve } from 'node:path';
 
 /** The workspace packages that the sources of each package import. `*` at the end of a key stands for any rest. */

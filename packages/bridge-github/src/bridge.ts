@@ -2,7 +2,8 @@
 
 import { readFile as readTextFile } from 'node:fs/promises';
 import { isDeepStrictEqual } from 'node:util';
-import { TaskSupervisor, type Clock, type Logger, type Metrics, type RandomSource } from '@nodepool/core';
+import type { Clock, Logger, Metrics, RandomSource, TaskSupervisor } from '@nodepool/core';
+import { superviseTasks } from '@nodepool/daemon';
 import { openRequestor, type Requestor } from '@nodepool/requestor';
 import { openStore, type Store } from '@nodepool/store';
 import type { ZooKeeper } from '@nodepool/zookeeper';
@@ -63,9 +64,7 @@ export class Bridge {
   constructor(private readonly options: BridgeOptions) {
     const { zooKeeper, clock, random, log, metrics, identifier, version, askLauncher } = options;
     const { compareMs = COMPARE_MS } = options;
-    this.tasks = new TaskSupervisor(clock, (task, error, about) =>
-      log.error('Background work failed', error, { ...about, task }),
-    );
+    this.tasks = superviseTasks(clock, log);
     const { tasks } = this;
     this.store = openStore(zooKeeper, { clock, random, identifier, log });
     const { store } = this;

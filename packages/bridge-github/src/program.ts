@@ -1,65 +1,25 @@
 /** The command line of `nodepool-github`. */
 
 import { packageVersion } from '@nodepool/core';
-import { parseDaemonCommandLine, type DaemonOptions, type ProgramOutput } from '@nodepool/daemon';
-import { InvalidArgumentError } from 'commander';
+import { addStatusPort, type DaemonProgram, type StatusPortFlags } from '@nodepool/daemon';
 
-export const PROGRAM_NAME = 'nodepool-github';
-
-/** The remedy of a status port that cannot listen. */
-export const OTHER_ADDRESS = 'choose others with --status-port and --status-address';
-
-export interface BridgeFlags {
+export interface BridgeFlags extends StatusPortFlags {
   /** The file with the settings. */
   readonly github: string;
-  /** Port of metrics and probes; undefined for none. */
-  readonly statusPort?: number;
-  readonly statusAddress: string;
 }
 
-/** Returns the options, or the exit code if the command line is wrong or only asks for help or the version. */
-export function parseCommandLine(
-  argv: readonly string[],
-  output: ProgramOutput,
-): { readonly daemon: DaemonOptions; readonly own: BridgeFlags } | number {
-  return parseDaemonCommandLine(
-    {
-      name: PROGRAM_NAME,
-      description: 'Serves jobs of GitHub Actions with nodes: creates runner scale sets, and starts a runner per job.',
-      version: packageVersion(__dirname),
-      help: HELP,
-      addOptions: (command) =>
-        void command
-          .option('-g, --github <file>', 'settings of the bridge', '/etc/nodepool/github.yaml')
-          .option('--status-port <port>', 'serve metrics and probes over HTTP at this port (default: off)', port)
-          .option('--status-address <address>', 'address of the status port', '0.0.0.0'),
-      readOptions: (command) => command.opts<BridgeFlags>(),
-    },
-    argv,
-    output,
-  );
-}
-
-function port(text: string): number {
-  const value = Number(text);
-  if (!/^[0-9]+$/.test(text) || value > 65_535) {
-    throw new InvalidArgumentError('It must be a port, 0 to 65535; 0 is any free port.');
-  }
-  return value;
-}
-
-const HELP = `
-The configuration (-c) needs only zookeeper-servers and zookeeper-tls; the bridge reads nothing else of it.
-
-Signals:
-  SIGINT, SIGTERM, SIGUSR1
-                   stop; jobs continue on their nodes, and the next bridge continues with them.
-                   A second signal stops at once.
-  SIGHUP           read the configuration and the settings again now.
-  SIGUSR2          log all work in progress and start a CPU profile;
-                   the next signal ends the profile and writes it beside the log file,
-                   or to the working directory.
-
-Example:
-  $ nodepool-github -c /etc/nodepool/nodepool.yaml -g /etc/nodepool/github.yaml --status-port 8009
-`;
+export const PROGRAM: DaemonProgram<BridgeFlags> = {
+  name: 'nodepool-github',
+  description: 'Serves jobs of GitHub Actions with nodes: creates runner scale sets, and starts a runner per job.',
+  version: packageVersion(__dirname),
+  help: {
+    introduction: 'The bridge reads only zookeeper-servers and zookeeper-tls of the configuration (-c).',
+    stop: ['stop; jobs continue, also under the next bridge. A second signal stops at once.'],
+    example: '-g /etc/nodepool/github.yaml --status-port 8009',
+  },
+  addOptions: (command) => {
+    command.option('-g, --github <file>', 'settings of the bridge', '/etc/nodepool/github.yaml');
+    addStatusPort(command, 'metrics and probes', '0.0.0.0');
+  },
+  readOptions: (command) => command.opts(),
+};

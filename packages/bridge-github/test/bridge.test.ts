@@ -61,9 +61,18 @@ it('a changed maximum is reported to GitHub', async () => {
   await world.until('another runner', () => world.github.inspect.runners().length === 2 && session()?.capacity === 2);
 });
 
+it('a bridge that is stopped while GitHub opens its session closes the session', async () => {
+  world.github.faults.add({ on: 'sessions.create', times: 1, fault: { kind: 'latency', ms: 1000 } });
+  const stopped = world.startBridge();
+  await world.until('GitHub has opened a session', () => session() !== undefined);
+  await world.stopBridge(stopped);
+  expect(world.lines.filter((line) => line.includes('Listening for jobs'))).toEqual([]);
+  expect(session()).toBeUndefined();
+});
+
 it('the session of another program is left alone, and the problem is shown', async () => {
   const first = world.startBridge();
-  await world.until('a session in use', () => session()?.capacity !== undefined);
+  await world.until('a session', () => session() !== undefined);
   await world.stopBridge(first);
   const { id = 0 } = world.github.inspect.scaleSets()[0] ?? {};
   await serviceOf(world.settings()).openSession(id, 'another program', new AbortController().signal);

@@ -8,7 +8,7 @@ const UPLOAD_SECONDS = [10, 30, 60, 300, 600, 1200, 3600, 7200, 21_600];
 export const BUILD_DURATION = duration(
   'nodepool_image_build_duration_seconds',
   ['image'],
-  'Durations of ended builds of disk images, including failed ones.',
+  'Durations of builds, including failed ones.',
   BUILD_SECONDS,
   ({ image }) => [`nodepool.dib_image_build.${name(image)}.status.duration`],
 );
@@ -16,14 +16,14 @@ export const BUILD_DURATION = duration(
 export const BUILD_EXIT_CODE = gauge(
   'nodepool_image_build_exit_code',
   ['image'],
-  'Exit status of the last build of the image; 1 if it failed without one, e.g. by a timeout.',
+  'Exit status of the last build; 1 if it failed without one.',
   ({ image }) => [`nodepool.dib_image_build.${name(image)}.status.rc`],
 );
 
 export const LAST_BUILD = gauge(
   'nodepool_image_last_build_timestamp_seconds',
   ['image'],
-  'Time at which the last build of the image ended, including failed builds since the start of the builder.',
+  'End of the last build, including failed ones since the start of the builder.',
   ({ image }) => [`nodepool.dib_image_build.${name(image)}.status.last_build`],
 );
 
@@ -31,20 +31,20 @@ export const LAST_BUILD = gauge(
 export const FOREIGN_FILES = gauge(
   'nodepool_builder_foreign_files',
   ['host'],
-  '1 if the image files of the builder belong to another installation; they are not deleted then.',
+  '1 if the image files belong to another installation, and are not deleted.',
 );
 
 export const IMAGE_SIZE = gauge(
   'nodepool_image_size_bytes',
   ['image', 'format'],
-  'Disk usage of the last build of the image, by format.',
+  'Disk usage of the last build.',
   ({ image, format }) => [`nodepool.dib_image_build.${name(image)}.${name(format)}.size`],
 );
 
 export const UPLOAD_DURATION = duration(
   'nodepool_image_upload_duration_seconds',
   ['image', 'provider'],
-  'Durations of successful uploads of images.',
+  'Durations of successful uploads.',
   UPLOAD_SECONDS,
   ({ image, provider }) => [`nodepool.image_update.${name(image)}.${name(provider)}`],
 );
@@ -52,26 +52,26 @@ export const UPLOAD_DURATION = duration(
 export const FAILED_UPLOADS = counter(
   'nodepool_image_uploads_failed_total',
   ['image', 'provider', 'reason'],
-  'Failed uploads of images; each is retried.',
+  'Failed uploads; each is retried.',
 );
 
 export const FAILED_BUILDS = counter(
   'nodepool_image_builds_failed_total',
   ['image', 'reason'],
-  'Failed builds of images; each is retried.',
+  'Failed builds; each is retried.',
 );
 
 export const BUILD_REQUESTS = gauge<never>(
   'nodepool_image_build_requests',
   [],
-  'Number of images with a requested build that has not started.',
+  'Images with a requested build that has not started.',
   () => ['nodepool.image_build_requests'],
 );
 
 export const IMAGE_BUILD_REQUESTS = gauge(
   'nodepool_image_build_requested',
   ['image'],
-  '1 while a build of the image is requested and has not started, else 0.',
+  '1 while a requested build has not started.',
   ({ image }) => [`nodepool.image.${name(image)}.image_build_requests`],
 );
 
@@ -79,7 +79,7 @@ export const IMAGE_BUILD_REQUESTS = gauge(
 export const BUILDER_WORK = gauge(
   'nodepool_builder_work',
   ['host', 'what'],
-  'Running builds and uploads, and their maximum numbers.',
+  'Running builds and uploads, and their limits.',
   ({ host, what }) => [`nodepool.builder.${part(host)}.${what}`],
 );
 
@@ -87,7 +87,7 @@ export const BUILDER_WORK = gauge(
 export const BUILD_STATE = gauge(
   'nodepool_builder_image_build_state',
   ['host', 'image'],
-  'State of the image in the builder. 0: idle; 1: building; 3: paused.',
+  '0: idle; 1: building; 3: paused.',
   ({ host, image }) => [`nodepool.builder.${part(host)}.image.${name(image)}.build.state`],
 );
 
@@ -95,7 +95,7 @@ export const BUILD_STATE = gauge(
 export const UPLOAD_STATE = gauge(
   'nodepool_builder_image_upload_state',
   ['host', 'image', 'provider'],
-  "State of the image's upload to the provider. 0: idle; 2: uploading; 3: paused.",
+  '0: idle; 2: uploading; 3: paused.',
   ({ host, image, provider }) => [
     `nodepool.builder.${part(host)}.image.${name(image)}.provider.${name(provider)}.upload.state`,
   ],

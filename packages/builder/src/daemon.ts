@@ -4,19 +4,20 @@ import { hostname } from 'node:os';
 import {
   apiCallSpan,
   BlockWatch,
-  EventLoopMonitor,
   followConfig,
   fullyQualifiedHostname,
-  reportProcess,
+  hostForClients,
+  processIdentifier,
+  ProcessMonitor,
   spansOfDurations,
-  ZooKeeperWatch,
+  superviseTasks,
   type Daemon,
   type DaemonSetup,
 } from '@nodepool/daemon';
 import type { ConfigWatcher, NodepoolConfig } from '@nodepool/config';
 import type { HttpServer } from '@nodepool/daemon/web';
 import { openStore, type Store, type WebEndpoint } from '@nodepool/store';
-import { packageVersion, systemClock, systemRandom, TaskSupervisor, type Logger } from '@nodepool/core';
+import { packageVersion, systemClock, systemRandom, type Logger, type TaskSupervisor } from '@nodepool/core';
 import { QemuBootTester } from './boot-test/qemu-boot-tester.js';
 import { Builder } from './builder.js';
 import { builderIdOf, ImagesDirError } from './builder-id.js';
@@ -32,7 +33,7 @@ import { createStatusServer } from './status-server.js';
 /** Names of spans by the durations that become spans. */
 const SPANS = { [BUILD_DURATION.name]: 'image build', [UPLOAD_DURATION.name]: 'image upload' };
 
-export type BuilderDaemonOptions = DaemonSetup & BuilderFlags;
+export type BuilderDaemonOptions = DaemonSetup & Pick<BuilderFlags, 'buildWorkers' | 'uploadWorkers'>;
 
 /** Creates the builder. Rejects with `ImagesDirError` if the images folder is not usable. */
 export async function createBuilderDaemon(options: BuilderDaemonOptions): Promise<Daemon> {
@@ -53,14 +54,12 @@ class BuilderDaemon implements Daemon {
   private readonly store: Store;
   private readonly builder: Builder;
   private readonly watcher: ConfigWatcher;
-  private readonly eventLoop = new EventLoopMonitor();
+  private readonly monitor: ProcessMonitor;
   private readonly blockWatch: BlockWatch;
   private readonly builderId: string;
   private readonly fqdn: string;
   private config: NodepoolConfig;
   private web: HttpServer | undefined;
-  private readonly zooKeeperWatch: ZooKeeperWatch;
-  private endReport: () => void = () => undefined;
 
   constructor(
     private readonly options: BuilderDaemonOptions,
@@ -73,16 +72,11 @@ class BuilderDaemon implements Daemon {
     const random = systemRandom;
     const { zooKeeper, load, loaded, log, metrics, tracing } = options;
     this.config = loaded.config;
-    const tasks = new TaskSupervisor(clock, (task, error, about) =>
-      log.error('Background work failed', error, { ...about, task }),
-    );
+    const tasks = superviseTasks(clock, log);
     this.tasks = tasks;
-    const store = openStore(zooKeeper, { clock, random, identifier: `${hostname()}-${process.pid}`, log });
+    const store = openStore(zooKeeper, { clock, random, identifier: processIdentifier(), log });
     this.store = store;
-    this.zooKeeperWatch = new ZooKeeperWatch({
-      ...{ zooKeeper, clock, metrics },
-      onError: (error) => log.error('The latency of ZooKeeper could not be measured', error),
-    });
+    this.monitor = new ProcessMonitor({ zooKeeper, clock, log, metrics });
     const creator = new DibProcesses(clock, imagesDir, () => ({
       folder: this.config.buildLogDir,
       retention: this.config.buildLogRetention,
@@ -114,11 +108,8 @@ class BuilderDaemon implements Daemon {
   }
 
   async start(): Promise<void> {
-    const { zooKeeper, metrics } = this.options;
-    this.eventLoop.start();
+    this.monitor.start();
     this.blockWatch.start();
-    this.zooKeeperWatch.start();
-    this.endReport = reportProcess({ metrics, zooKeeper, eventLoop: this.eventLoop });
     this.store.start();
     this.builder.start(this.config, await this.startWeb());
     await this.watcher.start();
@@ -129,9 +120,7 @@ class BuilderDaemon implements Daemon {
     await this.builder.stop();
     // Monitoring sees the builds and uploads that a stop waits for.
     await this.web?.stop();
-    this.endReport();
-    this.zooKeeperWatch.stop();
-    this.eventLoop.stop();
+    this.monitor.stop();
     await this.blockWatch.stop();
     this.store.close();
     await this.options.zooKeeper.close();
@@ -139,18 +128,19 @@ class BuilderDaemon implements Daemon {
 
   /** Returns the address for clients on other machines; undefined without a web endpoint. */
   private async startWeb(): Promise<WebEndpoint | undefined> {
-    const { statusPort, statusAddress, log, metrics } = this.options;
-    if (statusPort === undefined) return undefined;
-    const { store, builderId, fqdn, eventLoop } = this;
+    const { endpoint, log, metrics } = this.options;
+    if (endpoint === undefined) return undefined;
+    const { store, builderId, fqdn } = this;
+    const { eventLoop } = this.monitor;
     this.web = createStatusServer({
       ...{ store, log, metrics, builderId, eventLoop, clock: systemClock, hostname: hostname() },
       version: packageVersion(__dirname),
       config: () => this.config,
       activity: () => this.builder.activity(),
     });
-    const { port } = await this.web.start(statusPort, statusAddress);
-    log.info('Web endpoint listens', { address: statusAddress, port });
-    return { host: ['0.0.0.0', '::'].includes(statusAddress) ? fqdn : statusAddress, port };
+    const { port } = await this.web.start(endpoint);
+    log.info('Web endpoint listens', { address: endpoint.address, port });
+    return { host: hostForClients(endpoint.address, fqdn), port };
   }
 
   reload(): void {
@@ -160,7 +150,8 @@ class BuilderDaemon implements Daemon {
   }
 
   dump(log: Logger): void {
-    const { store, tasks, builder, eventLoop } = this;
+    const { store, tasks, builder } = this;
+    const { eventLoop } = this.monitor;
     dumpBuilder({ store, tasks, activity: () => builder.activity(), eventLoopDelay: () => eventLoop.read() }, log);
   }
 

@@ -7,7 +7,6 @@ import { addMetricsPage, createHttpServer, type HttpApp, type HttpServer } from 
 import { imageRoutes, probeRoutes } from '@nodepool/status/routes';
 import type { Store } from '@nodepool/store';
 import type { BuilderActivity } from './activity.js';
-import { OTHER_ADDRESS } from './program.js';
 
 export interface StatusServerOptions {
   readonly store: Store;
@@ -27,7 +26,6 @@ export function createStatusServer(options: StatusServerOptions): HttpServer {
   return createHttpServer({
     log: options.log.named('nodepool.web'),
     routes: (app) => addRoutes(app, options),
-    otherAddress: OTHER_ADDRESS,
   });
 }
 

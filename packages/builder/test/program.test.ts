@@ -1,14 +1,15 @@
 /** The command line. */
 
 import { describe, expect, it } from '@jest/globals';
-import { parseCommandLine } from '../src/program.js';
+import { parseDaemonCommandLine } from '@nodepool/daemon';
+import { PROGRAM } from '../src/program.js';
 
 function parse(...args: string[]): { readonly result: unknown; readonly said: string } {
   let said = '';
   const say = (text: string): void => {
     said += text;
   };
-  return { result: parseCommandLine(['node', 'nodepool-builder', ...args], { out: say, err: say }), said };
+  return { result: parseDaemonCommandLine(PROGRAM, ['node', PROGRAM.name, ...args], { out: say, err: say }), said };
 }
 
 describe('nodepool-builder', () => {

@@ -29,7 +29,7 @@ beforeEach(async () => {
     activity: () => builder.activity(),
     eventLoop: { read: () => ({ p50: 0, p99: 0.004, max: 0.1 }) },
   });
-  ({ port } = await server.start(0, '127.0.0.1'));
+  ({ port } = await server.start({ port: 0, address: '127.0.0.1', otherAddress: '' }));
 });
 afterEach(async () => {
   await server.stop();

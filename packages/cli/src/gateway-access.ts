@@ -1,7 +1,15 @@
 /** Access to the gateway and to the nodes of its leases, for the programs that use leases over HTTP. */
 
 import { readFileSync } from 'node:fs';
-import { isJsonObject, reasonOf, systemClock, systemRandom, type Clock, type RandomSource } from '@nodepool/core';
+import {
+  isJsonObject,
+  reasonOf,
+  systemClock,
+  systemRandom,
+  printable,
+  type Clock,
+  type RandomSource,
+} from '@nodepool/core';
 import {
   GatewayUnreachableError,
   LeaseClient,
@@ -9,7 +17,6 @@ import {
   LeaseRequestError,
   type NodeDocument,
 } from '@nodepool/requestor/http';
-import { printable } from '@nodepool/store';
 import { CommandError, ExitCode, UsageError } from './command-context.js';
 import { sshTarget, type NodeTarget } from '@nodepool/daemon/ssh';
 

@@ -29,17 +29,17 @@ export function addImageCommands(program: Command, onStore: OnStore): void {
 
 function addLists(program: Command, onStore: OnStore): void {
   const uploads = addList(program, onStore, 'image-list', ['state', 'provider', 'image']);
-  uploads.description('list the images that were uploaded to providers');
+  uploads.description('list the uploaded images');
   example(uploads, 'nodepool image-list --state ready --detail');
   const builds = addList(program, onStore, 'dib-image-list', ['state', 'image'], false);
   builds.description('list the builds of images');
   example(builds, 'nodepool dib-image-list --format json');
   const status = addList(program, onStore, 'image-status', ['image']);
-  status.description('list the disk images: paused or not, requested builds, and failed builds');
+  status.description('list pauses, requested builds and failed builds of images');
   example(status, 'nodepool image-status');
   const aliens = addListOptions(program.command('alien-image-list'), { detail: false, watch: false })
-    .description('list images in clouds that have the tags of Nodepool but no record')
-    .argument('[provider]', 'name of the provider; default: all providers')
+    .description("list images in clouds with Nodepool's tags but no record")
+    .argument('[provider]', 'provider (default: all)')
     .action((provider: string | undefined, options: ListOptions) =>
       onStore(
         (context) =>
@@ -53,7 +53,7 @@ function addLists(program: Command, onStore: OnStore): void {
 function addImageActions(program: Command, onStore: OnStore): void {
   const build = program
     .command('image-build')
-    .description('request a build of an image; a paused image is built once it is unpaused')
+    .description('request a build, after a pause if the image is paused')
     .argument('<image>', 'name of the disk image')
     .action((image: string) =>
       onStore((context) => (load('./commands/image-build.js') as typeof ImageBuild).imageBuild(context, image)),
@@ -78,13 +78,13 @@ function addImageActions(program: Command, onStore: OnStore): void {
   const actions: readonly ImageReview.ReviewAction[] = ['promote', 'reject', 'rollback', 'pin', 'unpin', 'revoke'];
   const review = program
     .command('image')
-    .description('decide which upload of an image serves requests, whatever its tests say')
+    .description('decide which upload serves requests, whatever tests say')
     .addArgument(new Argument('<action>', 'what to do').choices(actions))
     .argument('<image>', 'name of the disk image')
-    .option('--provider <name>', 'only the upload to this provider; default: all providers')
-    .option('--build <id>', 'id of the build; default: the candidate, or the current one for pin. Required for revoke')
-    .option('--reason <text>', 'reason, shown to other operators')
-    .option('--force', 'reject, revoke: also the only upload that requests can use', false)
+    .option('--provider <name>', 'only for this provider')
+    .option('--build <id>', 'id of the build (default: the candidate; pin: the current one); required for revoke')
+    .option('--reason <text>', 'reason, for operators')
+    .option('--force', 'reject, revoke: also the only usable upload', false)
     .action((action: ImageReview.ReviewAction, image: string, options: ImageReview.ReviewOptions) =>
       onStore((context) =>
         (load('./commands/image-review.js') as typeof ImageReview).imageReview(context, action, image, options),
@@ -96,7 +96,7 @@ function addImageActions(program: Command, onStore: OnStore): void {
 function addDeletions(program: Command, onStore: OnStore): void {
   const upload = program
     .command('image-delete')
-    .description('mark an upload for deletion by a builder; refused while it is in progress')
+    .description('mark an upload for deletion; refused while it is in progress')
     .requiredOption('--provider <name>', 'provider of the upload')
     .requiredOption('--image <name>', 'name of the disk image')
     .requiredOption('--upload-id <id>', 'id of the upload')
@@ -110,8 +110,8 @@ function addDeletions(program: Command, onStore: OnStore): void {
   );
   const build = program
     .command('dib-image-delete')
-    .description('mark a build for deletion by a builder, with its files and uploads; refused while it is in progress')
-    .argument('<id>', 'id of the build, as `dib-image-list` shows it')
+    .description('mark a build with files and uploads for deletion; refused while it is in progress')
+    .argument('<id>', 'id of the build')
     .action((id: string) =>
       onStore((context) =>
         (load('./commands/dib-image-delete.js') as typeof DibImageDelete).dibImageDelete(context, id),
@@ -133,7 +133,7 @@ function addImageData(program: Command, onStore: OnStore): void {
   example(save, 'nodepool export-image-data images.json');
   const restore = program
     .command('import-image-data')
-    .description('restore the records of images; run it before a builder starts')
+    .description('restore the records of images, before a builder starts')
     .argument('<file>', 'output of export-image-data')
     .action((file: string) =>
       onStore((context) =>
@@ -146,7 +146,7 @@ function addImageData(program: Command, onStore: OnStore): void {
 function addProviderCommands(program: Command, onStore: OnStore): void {
   const info = program
     .command('info')
-    .description('show the records of a provider in ZooKeeper')
+    .description('show the records of a provider')
     .argument('<provider>', 'name of the provider')
     .addOption(formatOption())
     .action((provider: string, options: FormatOption) =>
@@ -155,7 +155,7 @@ function addProviderCommands(program: Command, onStore: OnStore): void {
   example(info, 'nodepool info my-cloud');
   const erase = program
     .command('erase')
-    .description('delete the records of a removed provider from ZooKeeper; resources in its cloud remain')
+    .description('delete the records of a removed provider; resources in its cloud remain')
     .argument('<provider>', 'name of the provider')
     .option('--force', 'do not ask for confirmation', false)
     .action((provider: string, options: { force: boolean }) =>
@@ -165,8 +165,8 @@ function addProviderCommands(program: Command, onStore: OnStore): void {
   addOrphans(program, onStore);
   const installation = program
     .command('installation-id')
-    .description('show or set the id that distinguishes the resources of this installation')
-    .option('--set <id>', 'set this id, e.g. after the data in ZooKeeper was lost')
+    .description('show or set the id in the tags of this installation')
+    .option('--set <id>', 'new id, e.g. after the data in ZooKeeper was lost')
     .action((options: { set?: string }) =>
       onStore((context) =>
         (load('./commands/installation-id.js') as typeof InstallationId).installationId(context, { set: options.set }),
@@ -178,16 +178,12 @@ function addProviderCommands(program: Command, onStore: OnStore): void {
 function addOrphans(program: Command, onStore: OnStore): void {
   const actions: readonly Orphans.OrphanAction[] = ['list', 'adopt', 'delete', 'suspend', 'confirm'];
   const command = addListOptions(program.command('orphans'), { watch: false })
-    .description('list, adopt or delete resources in clouds without a record; suspend or confirm their deletion')
+    .description('list, adopt or delete resources without a record; suspend or confirm their deletion')
     .addArgument(new Argument('<action>', 'what to do').choices(actions))
-    .argument('[provider]', 'name of the provider; default for list and confirm: all providers')
-    .option('--id <ids...>', 'adopt, delete: only the resources with these ids')
+    .argument('[provider]', 'provider (default of list and confirm: all)')
+    .option('--id <ids...>', 'adopt, delete: only these resources')
     .option('--force', 'delete, confirm: do not ask for confirmation', false)
-    .option(
-      '--retire-ready',
-      'suspend: also replace all ready nodes and repeat all launches, e.g. of a restored state',
-      false,
-    )
+    .option('--retire-ready', 'suspend: also replace ready nodes and repeat launches, e.g. of a restored state', false)
     .action((action: Orphans.OrphanAction, provider: string | undefined, options: Orphans.OrphanOptions) =>
       onStore(
         (context) => (load('./commands/orphans.js') as typeof Orphans).orphans(context, action, provider, options),

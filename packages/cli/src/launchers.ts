@@ -2,8 +2,17 @@
 
 import { hostname } from 'node:os';
 import { isIP } from 'node:net';
-import { isError, isJsonObject, type JsonObject } from '@nodepool/core';
-import { printable, type ComponentStore, type WebEndpoint } from '@nodepool/store';
+import {
+  answerText,
+  isError,
+  isJsonObject,
+  systemClock,
+  TimerQueue,
+  withDeadline,
+  printable,
+  type JsonObject,
+} from '@nodepool/core';
+import type { ComponentStore, WebEndpoint } from '@nodepool/store';
 import { CommandError, UsageError } from './command-context.js';
 
 export type LauncherAnswer =
@@ -61,11 +70,16 @@ export function askLaunchers(
 
 async function ask(launcher: string, question: LauncherQuestion): Promise<LauncherAnswer> {
   const { path, accept, timeoutMs, interrupted } = question;
-  const signal = AbortSignal.any([interrupted, AbortSignal.timeout(timeoutMs)]);
   const headers = { Accept: accept, Connection: 'close' };
+  const limits = {
+    ...{ timers: new TimerQueue(systemClock), signal: interrupted, deadline: systemClock.monotonic() + timeoutMs },
+    onDeadline: () => new Error(`no answer within ${timeoutMs / 1000} s`),
+  };
   try {
-    const response = await fetch(`${launcher}${path}`, { headers, signal, redirect: 'error' });
-    const text = await response.text();
+    const { response, text } = await withDeadline(limits, async (signal) => {
+      const answer = await fetch(`${launcher}${path}`, { headers, signal, redirect: 'error' });
+      return { response: answer, text: await answerText(answer.body, { maxBytes: Infinity, signal }) };
+    });
     if (response.ok) {
       const date = response.headers.get('date');
       return { launcher, outcome: 'known', text, date: date === null ? undefined : new Date(date) };
@@ -75,7 +89,7 @@ async function ask(launcher: string, question: LauncherQuestion): Promise<Launch
     return { launcher, outcome: 'failed', reason: `${reason} (status ${response.status})` };
   } catch (error) {
     interrupted.throwIfAborted();
-    const reason = `the launcher at ${launcher} cannot be asked: ${reasonOf(error, timeoutMs)}`;
+    const reason = `the launcher at ${launcher} cannot be asked: ${reasonOf(error)}`;
     return { launcher, outcome: 'failed', reason };
   }
 }
@@ -104,9 +118,8 @@ function messageOf(text: string): string {
 }
 
 /** Returns the reason, which is often only in the cause. */
-function reasonOf(error: unknown, timeoutMs: number): string {
+function reasonOf(error: unknown): string {
   if (!isError(error)) return String(error);
-  if (error.name === 'TimeoutError') return `no answer within ${timeoutMs / 1000} s`;
   const { cause } = error;
   if (!isError(cause)) return error.message;
   return cause.message === '' && 'code' in cause ? String(cause.code) : cause.message;

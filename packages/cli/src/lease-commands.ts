@@ -3,7 +3,7 @@
 import { createRequire } from 'node:module';
 import { Argument, Option, type Command } from 'commander';
 import type * as Lease from './commands/lease.js';
-import { duration, example, formatOption, wholeNumber, type Outcome } from './options.js';
+import { addGatewayOptions, duration, example, formatOption, wholeNumber, type Outcome } from './options.js';
 import type { ProcessIo } from './process-io.js';
 
 const load = createRequire(__filename);
@@ -12,35 +12,27 @@ const ACTIONS: readonly Lease.LeaseAction[] = ['create', 'list', 'show', 'renew'
 export function addLeaseCommand(program: Command, io: ProcessIo, outcome: Outcome): void {
   const lease = program
     .command('lease')
-    .description('lease nodes through a gateway, without ZooKeeper: create, list, show, renew, release, ssh')
-    .addArgument(new Argument('<action>', 'what to do').choices(ACTIONS))
-    .argument('[name...]', 'labels for create; ids of leases for the others; for ssh an id, -- and a command')
-    .option('--gateway <url>', 'address of the gateway (default: $NODEPOOL_GATEWAY)')
-    .option('--token-file <file>', 'file with the token (default: $NODEPOOL_TOKEN_FILE, or the token $NODEPOOL_TOKEN)')
+    .description('lease nodes through a gateway, without ZooKeeper')
+    .addArgument(new Argument('<action>', 'action').choices(ACTIONS))
+    .argument('[name...]', 'labels for create, else ids; for ssh an id, -- and a command');
+  addGatewayOptions(lease)
     .option('--count <n>', 'create: nodes of each label', wholeNumber(1, 1000))
-    .option('--name <name>', 'create: name of the lease; list: only leases with this name')
+    .option('--name <name>', 'create, list: name of the lease')
     .option('--priority <n>', 'create: 0 to 999, lower is served first', wholeNumber(0, 999))
-    .option('--lifetime <duration>', 'create, renew: time until the lease expires, e.g. 90m', duration)
+    .option('--lifetime <duration>', 'create, renew: time until it expires, e.g. 90m', duration)
     .option('--data <json>', 'create: data of the lease')
     .option('--key <text>', 'create: return the same lease for the same key')
     .option('--wait', 'create: wait for the nodes')
     .option('--timeout <duration>', 'create: limit of the wait', duration)
+    .addOption(new Option('--state <state>', 'list: state').choices(['waiting', 'ready', 'ending', 'ended']))
     .addOption(
-      new Option('--state <state>', 'list: only leases in this state').choices(['waiting', 'ready', 'ending', 'ended']),
-    )
-    .addOption(
-      new Option('--outcome <outcome>', 'release: result of the work').choices([
-        'success',
-        'failure',
-        'cancelled',
-        'unknown',
-      ]),
+      new Option('--outcome <outcome>', 'release: result').choices(['success', 'failure', 'cancelled', 'unknown']),
     )
     .option('--comment <text>', 'release: a remark')
-    .option('--hold <duration>', 'release: hold the nodes for inspection instead of deleting them', duration)
-    .option('--node <id>', 'ssh: the node (default: the first one)')
-    .option('--user <name>', 'ssh: login name; default: that of the node')
-    .option('--identity <file>', 'ssh: private key; default: those of the ssh agent and of ~/.ssh')
+    .option('--hold <duration>', 'release: hold the nodes for inspection', duration)
+    .option('--node <id>', 'ssh: node (default: the first)')
+    .option('--user <name>', 'ssh: login name (default: that of the node)')
+    .option('--identity <file>', 'ssh: private key (default: those of ssh)')
     .addOption(formatOption(['pretty', 'json', 'name']))
     .addHelpText(
       'after',

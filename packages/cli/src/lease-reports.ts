@@ -1,6 +1,6 @@
 /** Reports the life of a lease: as text for people, or as one JSON object per line for programs. */
 
-import { isError, type Clock } from '@nodepool/core';
+import { isError, printable, type Clock } from '@nodepool/core';
 import {
   LeaseLostError,
   NodeNotReadyError,
@@ -12,7 +12,6 @@ import {
   type RequestProgress,
 } from '@nodepool/requestor';
 import { nodeDocument } from '@nodepool/requestor/http';
-import { printable } from '@nodepool/store';
 import { ExitCode, CommandError, type Output } from './command-context.js';
 
 /** Prints each state of a request and its reasons to stderr. */

@@ -1,5 +1,5 @@
-import { deadlineSignal, TimerQueue, type NodeData } from '@nodepool/core';
-import { backingSlots, printable, type NodeEntry, type NodeHandle, type Store } from '@nodepool/store';
+import { deadlineSignal, TimerQueue, printable, type NodeData } from '@nodepool/core';
+import { backingSlots, type NodeEntry, type NodeHandle, type Store } from '@nodepool/store';
 import { CommandError, type StoreContext } from './command-context.js';
 
 const LOCK_TIMEOUT_MS = 5000;

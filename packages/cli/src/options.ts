@@ -22,24 +22,23 @@ export interface FormatOption {
 }
 
 export function formatOption(formats: readonly ListFormat[] = LIST_FORMATS): Option {
-  return new Option('-o, --format <form>', 'form of the result').choices(formats).default('pretty');
+  return new Option('-o, --format <form>', 'form').choices(formats).default('pretty');
 }
 
 export function launcherOption(): Option {
-  return new Option(
-    '--launcher <url>',
-    'web endpoint of a launcher; can be repeated (default: those of all registered launchers)',
-  ).argParser((url: string, urls: readonly string[] | undefined) => [...(urls ?? []), url]);
+  return new Option('--launcher <url>', 'web endpoint of a launcher; can be repeated (default: all)').argParser(
+    (url: string, urls: readonly string[] | undefined) => [...(urls ?? []), url],
+  );
 }
 
 /** An option of its own for a condition on a field. */
 type ShortFilter = 'state' | 'label' | 'provider' | 'image';
 
 const FILTER_HELP: Readonly<Record<ShortFilter, string>> = {
-  state: 'only these states, separated by commas',
-  label: 'only these labels, separated by commas',
-  provider: 'only these providers, separated by commas',
-  image: 'only these images, separated by commas',
+  state: 'these states, separated by commas',
+  label: 'these labels, separated by commas',
+  provider: 'these providers, separated by commas',
+  image: 'these images, separated by commas',
 };
 
 /** Adds the options of every list, and those of the filters that it has. */
@@ -55,10 +54,10 @@ export function addListOptions(
   command.addOption(formatOption());
   for (const filter of filters) command.option(`--${filter} <names>`, FILTER_HELP[filter]);
   command
-    .option('--filter <condition>', 'only rows with FIELD=VALUE or FIELD!=VALUE; can be repeated', repeated)
-    .option('--sort <fields>', 'sort by these fields, separated by commas; -FIELD reverses')
+    .option('--filter <condition>', 'FIELD=VALUE or FIELD!=VALUE; can be repeated', repeated)
+    .option('--sort <fields>', 'sort by fields, separated by commas; -FIELD reverses')
     .option('--fields <names>', 'these columns, separated by commas');
-  if (watch) command.option('-w, --watch', 'show every change until interrupted (Ctrl-C)');
+  if (watch) command.option('-w, --watch', 'show every change until Ctrl-C');
   return command;
 }
 
@@ -111,4 +110,37 @@ export function pointInTime(text: string): number {
   const seconds = /^\d+(\.\d+)?$/.test(text) ? Number(text) : Date.parse(text) / 1000;
   if (Number.isFinite(seconds)) return seconds;
   throw new InvalidArgumentError('Expected a time such as 2030-01-31T12:00:00Z, or unix seconds.');
+}
+
+export function addGatewayOptions(command: Command): Command {
+  return command
+    .option('--gateway <url>', 'address of the gateway (default: $NODEPOOL_GATEWAY)')
+    .option('--token-file <file>', 'file with the token (default: $NODEPOOL_TOKEN_FILE or $NODEPOOL_TOKEN)');
+}
+
+/** Options of programs that lease nodes for other programs. */
+export interface LeasedNodeOptions {
+  readonly priority?: number;
+  /** Seconds until the lease expires without renewal. */
+  readonly lifetime: number;
+  /** Limit of the wait for a node, seconds. */
+  readonly timeout: number;
+  /** Name for logins. */
+  readonly user?: string;
+  /** File with the private key. */
+  readonly identity?: string;
+}
+
+type DescribedDefault = readonly [description: string, seconds: number];
+
+export function addLeasedNodeOptions(
+  command: Command,
+  { lifetime, timeout }: { readonly lifetime: DescribedDefault; readonly timeout: DescribedDefault },
+): Command {
+  return command
+    .option('--priority <n>', '0 to 999, lower is served first', wholeNumber(0, 999))
+    .option('--lifetime <duration>', lifetime[0], duration, lifetime[1])
+    .option('--timeout <duration>', timeout[0], duration, timeout[1])
+    .option('--user <name>', 'login name (default: that of the node)')
+    .option('--identity <file>', 'private key (default: those of ssh)');
 }

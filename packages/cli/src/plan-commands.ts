@@ -25,22 +25,22 @@ export function addPlanCommands(program: Command, io: ProcessIo, onStore: OnStor
 function addPlan(program: Command, io: ProcessIo, onStore: OnStore): void {
   const plan = program
     .command('plan')
-    .description('replay the last day with the configuration of --config, and compare it with the one in force')
-    .option('--in-force <file>', 'configuration to compare with (default: /etc/nodepool/nodepool.yaml)')
+    .description('replay the last day with --config, and compare with the configuration in force')
+    .option('--in-force <file>', 'configuration in force (default: /etc/nodepool/nodepool.yaml)')
     .option(
       '--requests <file>',
-      'journal or file of requests, instead of the journals of the launchers; can be repeated',
+      'journal or file of requests, instead of the journals of launchers; can be repeated',
       (file: string, files: readonly string[] | undefined) => [...(files ?? []), file],
     )
     .option('--since <duration>', 'the last part of the journal, e.g. 24h or 90m', duration)
-    .option('--fit <target>', 'search the smallest limit that holds a target, e.g. debian=p95:30s', fitTarget)
-    .option('--pool <provider/pool>', 'pool whose limit --fit searches (default: all pools that have the label)')
-    .option('--runs <n>', 'replays of each configuration, with different chance', wholeNumber(1, 100), 5)
-    .option('--jobs <n>', 'replays at the same time (default: the number of cores)', wholeNumber(1, 1000))
-    .option('--boot-time <duration>', 'duration of a launch if none was observed', duration, 60)
+    .option('--fit <target>', 'search the smallest limit for a target, e.g. debian=p95:30s', fitTarget)
+    .option('--pool <provider/pool>', 'pool for --fit (default: all with the label)')
+    .option('--runs <n>', 'replays of each configuration', wholeNumber(1, 100), 5)
+    .option('--jobs <n>', 'replays at once (default: number of cores)', wholeNumber(1, 1000))
+    .option('--boot-time <duration>', 'duration of unobserved launches', duration, 60)
     .addOption(launcherOption())
     .addOption(formatOption(['pretty', 'json']))
-    .addHelpText('after', '\nThe drivers of the configurations must be installed; their clouds are not contacted.')
+    .addHelpText('after', '\nThe drivers of the configurations must be installed. Clouds are not contacted.')
     .action((options: Plan.PlanCliOptions) =>
       (load('./commands/plan.js') as typeof Plan).plan(program.opts<CommonOptions>(), io, options, onStore),
     );

@@ -1,5 +1,6 @@
 import type { CorruptRecord, RecordList } from '@nodepool/store';
-import { formatAge, nodeListOf, printable, unresolvedFailure } from '@nodepool/store';
+import { printable } from '@nodepool/core';
+import { formatAge, nodeListOf, unresolvedFailure } from '@nodepool/store';
 import type { ListFormat, Output, StoreContext } from './command-context.js';
 import { PLAIN } from './display.js';
 import { formatList } from './lists/format-list.js';

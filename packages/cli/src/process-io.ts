@@ -2,6 +2,7 @@
 
 import type { Readable, Writable } from 'node:stream';
 import type { Clock, RandomSource } from '@nodepool/core';
+import type { OutputConfiguration } from 'commander';
 import type { ConnectOptions } from '@nodepool/store';
 import type { ZooKeeperConfig } from '@nodepool/config';
 import type { ZooKeeper } from '@nodepool/zookeeper';
@@ -13,6 +14,11 @@ export interface Streams {
   readonly stdin: Readable & { readonly isTTY?: boolean };
   readonly stdout: Writable;
   readonly stderr: Writable;
+}
+
+/** Returns the output of a program's help and usage errors, for `configureOutput`. */
+export function programOutput({ stdout, stderr }: Pick<Streams, 'stdout' | 'stderr'>): OutputConfiguration {
+  return { writeOut: (text) => void stdout.write(text), writeErr: (text) => void stderr.write(text) };
 }
 
 export interface ProcessIo {

@@ -2,7 +2,7 @@
 
 import { createRequire } from 'node:module';
 import { packageVersion } from '@nodepool/core/package-version';
-import type * as Store from '@nodepool/store';
+import type * as Core from '@nodepool/core';
 import { Argument, Command, CommanderError, InvalidArgumentError, Option } from 'commander';
 import { ExitCode, CommandError, type Output } from './command-context.js';
 import type * as ConfigValidate from './commands/config-validate.js';
@@ -59,7 +59,7 @@ function outputOf({ out, terminal, env }: ProcessIo, color: () => ColorChoice): 
   return {
     print: (text) => out.print(text),
     note: (text) =>
-      out.note(text.replace(CONTROLS, (found) => (load('@nodepool/store') as typeof Store).printable(found))),
+      out.note(text.replace(CONTROLS, (found) => (load('@nodepool/core') as typeof Core).printable(found))),
     display: () => displayOf(terminal?.size(), env, color()),
     ...(terminal === undefined ? {} : { redraw: (text) => terminal.redraw(text) }),
   };
@@ -74,11 +74,11 @@ function makeProgram(io: ProcessIo, outcome: Outcome): Command {
   const program = new Command('nodepool')
     .description('Inspect and manage a running Nodepool.')
     .version(packageVersion(__dirname), '--version', 'print the version')
-    .option('-c, --config <file>', 'configuration file', '/etc/nodepool/nodepool.yaml')
-    .option('-s, --secure <file>', 'secure configuration file, merged over the other')
-    .option('-l, --logging-config <file>', 'logging configuration, YAML or JSON')
-    .option('--connect-timeout <seconds>', 'limit of the wait for ZooKeeper', seconds, 10)
-    .option('-d, --debug', 'log everything to stderr, and show the stacks of errors')
+    .option('-c, --config <file>', 'configuration', '/etc/nodepool/nodepool.yaml')
+    .option('-s, --secure <file>', 'secure file, merged over it')
+    .option('-l, --logging-config <file>', 'logging configuration')
+    .option('--connect-timeout <seconds>', 'wait for ZooKeeper', seconds, 10)
+    .option('-d, --debug', 'log everything, with stacks of errors')
     .addOption(new Option('--color <when>', 'color states').choices(COLOR_CHOICES).default('auto'))
     .exitOverride()
     .configureOutput({
@@ -110,29 +110,29 @@ function addLists(program: Command, onStore: OnStore): void {
   const list = addList(program, onStore, 'list', ['state', 'label', 'provider']).description('list the nodes');
   example(list, 'nodepool list --state ready,in-use --sort -age -o wide');
   const requests = addList(program, onStore, 'request-list', ['state', 'label', 'provider']);
-  requests.description('list the node requests, in the order in which they are served');
+  requests.description('list the node requests in the order of service');
   example(requests, 'nodepool request-list --label debian-12 -o wide');
   const labels = addList(program, onStore, 'label-list', ['label', 'provider']);
-  labels.description('list the labels that running launchers serve');
+  labels.description('list the labels of running launchers');
   example(labels, 'nodepool label-list');
 }
 
 function addNodeCommands(program: Command, onStore: OnStore): void {
   const remove = program
     .command('delete')
-    .description('mark a node for deletion by a launcher; refused while it is locked')
+    .description('mark a node for deletion; refused while it is locked')
     .argument('<id>', 'id of the node')
     .option('--now', 'wait until the node is deleted', false)
-    .option('--break-lease', 'take the node away from a durable lease, whose owner loses it', false)
+    .option('--break-lease', 'also if a durable lease has the node; its owner loses it', false)
     .action((id: string, options: Delete.DeleteOptions) =>
       onStore((context) => (load('./commands/delete.js') as typeof Delete).deleteNode(context, id, options)),
     );
   example(remove, 'nodepool delete 0000000042 --now');
   const hold = program
     .command('hold')
-    .description('hold a node for inspection; refused while it is locked, unless it is a backing node with slots')
+    .description('hold a node for inspection; refused while it is locked, unless it has slots')
     .argument('<id>', 'id of the node')
-    .option('--comment <text>', 'reason, shown to other operators')
+    .option('--comment <text>', 'reason, for operators')
     .action((id: string, options: { comment?: string }) =>
       onStore((context) => (load('./commands/hold.js') as typeof Hold).hold(context, id, { comment: options.comment })),
     );
@@ -147,10 +147,10 @@ interface WaitCliOptions {
 function addWait(program: Command, onStore: OnStore): void {
   const wait = program
     .command('wait')
-    .description('wait until a request is fulfilled, a node is in a state, or a label has a ready node')
-    .addArgument(new Argument('<kind>', 'kind of the object').choices(['request', 'node', 'label', 'job']))
-    .argument('<id>', 'id of the request or the node, name of the label, address of the page of the job')
-    .option('--state <state>', 'state of the node (ready unless given), or gone')
+    .description('wait for a fulfilled request, a state of a node, or a ready node of a label')
+    .addArgument(new Argument('<kind>', 'kind').choices(['request', 'node', 'label', 'job']))
+    .argument('<id>', 'id, name of a label, or address of the page of a job')
+    .option('--state <state>', 'state of the node, or gone (default: ready)')
     .option('--timeout <seconds>', 'fail after this time', seconds)
     .action((kind: 'request' | 'node' | 'label', id: string, { state, timeout }: WaitCliOptions) =>
       onStore((context) => (load('./commands/wait.js') as typeof Wait).wait(context, kind, id, { state, timeout })),
@@ -165,9 +165,9 @@ interface ExplainCliOptions extends FormatOption {
 function addExplain(program: Command, io: ProcessIo, onStore: OnStore): void {
   const explain = program
     .command('explain')
-    .description('explain the state of a request, a node, a label or a job of GitHub Actions, and what it waits for')
-    .addArgument(new Argument('<kind>', 'kind of the object').choices(['request', 'node', 'label', 'job']))
-    .argument('<id>', 'id of the request or the node, name of the label, address of the page of the job')
+    .description('explain the state of a request, node, label or job of GitHub Actions, and its wait')
+    .addArgument(new Argument('<kind>', 'kind').choices(['request', 'node', 'label', 'job']))
+    .argument('<id>', 'id, name of a label, or address of the page of a job')
     .addOption(launcherOption())
     .addOption(formatOption())
     .action((kind: Explain.ExplainedKind | 'job', id: string, { launcher = [], format }: ExplainCliOptions) => {
@@ -185,9 +185,9 @@ function addExplain(program: Command, io: ProcessIo, onStore: OnStore): void {
   );
   const describe = program
     .command('describe')
-    .description('show everything about a node, a request, a label or a provider, with its timeline')
-    .addArgument(new Argument('<kind>', 'kind of the object').choices(['node', 'request', 'label', 'provider']))
-    .argument('<name>', 'id of the node or the request, name of the label or the provider')
+    .description('show everything about a node, request, label or provider, with its timeline')
+    .addArgument(new Argument('<kind>', 'kind').choices(['node', 'request', 'label', 'provider']))
+    .argument('<name>', 'id, or name of a label or provider')
     .addOption(launcherOption())
     .addOption(formatOption())
     .action((kind: DescribedKind, name: string, { launcher = [], format }: ExplainCliOptions) =>
@@ -201,22 +201,18 @@ function addExplain(program: Command, io: ProcessIo, onStore: OnStore): void {
 function addInit(program: Command, io: ProcessIo): void {
   const init = program
     .command('init')
-    .description('write a first configuration, with the images, machine types and networks that the cloud has')
+    .description('write a first configuration with images, machine types and networks of the cloud')
     .option('--driver <name>', 'driver of the cloud')
-    .option(
-      '--set <key=value>',
-      "key of the provider's section, e.g. cloud=acme or region-name=us-east-1; can be repeated",
-      keyValue,
-    )
-    .option('--name <name>', 'name of the provider (default: that of the driver)')
-    .option('--label <name>', 'name of the label (default: "default")')
+    .option('--set <key=value>', "key of the provider's section, e.g. cloud=acme; can be repeated", keyValue)
+    .option('--name <name>', 'provider (default: as the driver)')
+    .option('--label <name>', 'label (default: "default")')
     .option('--image <name>', 'image of the nodes')
-    .option('--machine-type <name>', 'machine type of the nodes')
-    .option('--network <name>', 'network or subnet of the nodes')
-    .option('--zone <name>', 'availability zone of the nodes')
-    .option('--username <name>', 'user name for logins (default: by the name of the image)')
-    .option('--max-servers <count>', 'maximum number of nodes (default: 2)', count)
-    .option('--zookeeper <address>', 'HOST or HOST:PORT of a ZooKeeper server (default: 127.0.0.1:2181)')
+    .option('--machine-type <name>', 'machine type')
+    .option('--network <name>', 'network or subnet')
+    .option('--zone <name>', 'availability zone')
+    .option('--username <name>', 'login name (default: by the image)')
+    .option('--max-servers <count>', 'limit of nodes (default: 2)', count)
+    .option('--zookeeper <address>', 'HOST[:PORT] of a server (default: 127.0.0.1:2181)')
     .option('--force', 'replace an existing file', false)
     .action((options: Init.InitOptions) =>
       (load('./commands/init.js') as typeof Init).init(program.opts<CommonOptions>(), io, options),
@@ -243,11 +239,11 @@ interface ValidateOptions extends ConfigValidate.ReportOptions {
 function addConfigCommands(program: Command, io: ProcessIo): void {
   const validate = program
     .command('config-validate')
-    .description('check the configuration; reports every problem with place and reason')
-    .option('--compatible', 'also name the keys and drivers that the Python Nodepool (release 11) does not know')
-    .option('--file-only', 'check the file alone: without credentials, secure file and environment variables', false)
+    .description('check the configuration')
+    .option('--compatible', 'also name keys and drivers that the Python Nodepool (release 11) does not know')
+    .option('--file-only', 'without credentials, secure file and environment variables', false)
     .addOption(
-      new Option('-o, --format <form>', 'form of the report; "github" prints annotations of GitHub Actions')
+      new Option('-o, --format <form>', 'form; "github": annotations of GitHub Actions')
         .choices(['pretty', 'json', 'github'])
         .default('pretty'),
     )
@@ -262,7 +258,7 @@ function addConfigCommands(program: Command, io: ProcessIo): void {
     });
   example(validate, 'nodepool -c nodepool.yaml -s secure.yaml config-validate');
   const drivers = addListOptions(program.command('drivers'), { filters: ['provider'], detail: false, watch: false })
-    .description('list the installed drivers, the providers that use them, and their problems')
+    .description('list the installed drivers with their providers and problems')
     .action((options: ListOptions) =>
       (load('./run-drivers.js') as typeof RunDrivers).runDrivers(program.opts<CommonOptions>(), io, options),
     );
@@ -296,7 +292,7 @@ function addHelp(program: Command): void {
 function addCompletion(program: Command, io: ProcessIo): void {
   const completion = program
     .command('completion')
-    .description('print the completion script of a shell')
+    .description('print the completion script')
     .addArgument(new Argument('<shell>', 'your shell').choices(['bash', 'zsh', 'fish']))
     .action((shell: Completion.Shell) =>
       (load('./commands/completion.js') as typeof Completion).completion(io, program, shell),

@@ -29,8 +29,8 @@ function wantedNodesOptions(command: Command): Command {
   return command
     .option('--priority <n>', '0 to 999, lower is served first', wholeNumber(0, 999), 200)
     .option('--tenant <name>', 'tenant whose limits apply')
-    .option('--provider <name>', 'nodes of this provider, unless it cannot serve the request')
-    .option('--start-by <time>', 'time by which the nodes are needed, ISO 8601 or unix seconds', pointInTime);
+    .option('--provider <name>', 'this provider, unless it cannot serve the request')
+    .option('--start-by <time>', 'time by which nodes are needed, ISO 8601 or unix seconds', pointInTime);
 }
 
 interface RequestCliOptions extends WantedNodes, FormatOption {
@@ -45,16 +45,16 @@ function addRequest(program: Command, onStore: OnStore, io: ProcessIo): void {
   const request = wantedNodesOptions(
     program
       .command('request')
-      .description('request nodes, show them, hold them until interrupted, and return them')
-      .argument('<label...>', 'labels of the nodes, all in one request', labels)
+      .description('request nodes, hold them until interrupted, and return them')
+      .argument('<label...>', 'labels of the nodes', labels)
       .option('--count <n>', 'nodes of each label', wholeNumber(1, 1000), 1),
   )
-    .option('--timeout <seconds>', 'cancel the request if it is not fulfilled within this time', seconds)
+    .option('--timeout <seconds>', 'limit of the wait', seconds)
     .option('--hold <seconds>', 'return the nodes after this time', seconds)
-    .option('--until-eof', 'return the nodes when standard input ends, as it does when the parent process ends', false)
-    .option('--no-wait', 'exit after the return of the nodes, without waiting for their deletion')
+    .option('--until-eof', 'return the nodes when standard input ends, e.g. with the parent process', false)
+    .option('--no-wait', 'exit without waiting for the deletion of the nodes')
     .addOption(formatOption(['pretty', 'json']))
-    .addHelpText('after', '\n--format json prints one JSON object per event: docs/requestors.md describes them.')
+    .addHelpText('after', '\n--format json prints one JSON object per event: see docs/requestors.md.')
     .addHelpText(
       'after',
       '\nExit status: 0 returned, 1 failed, 2 usage, 3 --timeout has passed, 4 the nodes were lost.',
@@ -93,27 +93,17 @@ function addRun(program: Command, onStore: OnStore, io: ProcessIo, outcome: Outc
     program
       .command('run')
       .description('run a command on new nodes over ssh, and return the nodes')
-      .argument('<command...>', 'the command and its arguments, after --; `sh -c "…"` for shell syntax')
+      .argument('<command...>', 'command with arguments, after --')
       .requiredOption('--label <label>', 'label of the nodes', label)
-      .option(
-        '--count <n>',
-        'nodes; the command runs on each, and its lines begin with the id',
-        wholeNumber(1, 1000),
-        1,
-      )
-      .option('--user <name>', 'login name; default: that of the node')
-      .option('--identity <file>', 'private key; default: those of the ssh agent and of ~/.ssh')
-      .option(
-        '--env <name[=value]>',
-        'environment variable; default: its value in this process; can be repeated',
-        all,
-        [],
-      )
-      .option('--copy <local[:remote]>', 'copy a file or a folder to the nodes first; can be repeated', copies, []),
+      .option('--count <n>', 'nodes; the command runs on each', wholeNumber(1, 1000), 1)
+      .option('--user <name>', 'login name (default: that of the node)')
+      .option('--identity <file>', 'private key (default: those of ssh)')
+      .option('--env <name[=value]>', 'environment variable (default value: as here); can be repeated', all, [])
+      .option('--copy <local[:remote]>', 'copy a file or folder first; can be repeated', copies, []),
   )
-    .option('--timeout <duration>', 'end the command after this time, e.g. 90s, 15m, 1h', duration)
-    .option('--wait-timeout <duration>', 'cancel the request if there are no nodes within this time', duration)
-    .option('--hold-on-failure <duration>', 'if the command fails, hold the nodes for this time', duration)
+    .option('--timeout <duration>', 'limit of the command, e.g. 90s, 15m, 1h', duration)
+    .option('--wait-timeout <duration>', 'limit of the wait', duration)
+    .option('--hold-on-failure <duration>', 'time to hold the nodes if the command fails', duration)
     .addHelpText(
       'after',
       '\nExit status: that of the command (of the first that failed); 2 usage, 124 --timeout has passed,\n' +

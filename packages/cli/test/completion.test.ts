@@ -216,15 +216,12 @@ describe.each(['bash', 'zsh', 'fish'])('the completion script for %s', (shell) =
   it('has every command with its options', async () => {
     const script = await scriptFor(shell);
     const page = readFileSync(join(__dirname, '..', '..', '..', 'docs', 'reference', 'programs.md'), 'utf8');
-    const commands = [...page.matchAll(/^### `nodepool ([a-z-]+)`/gm)].map(([, name = '']) => name);
+    const section = page.split('## `nodepool`')[1]!.split('\n## ')[0]!;
+    const list = /^Commands:\n([^`]*?)^(?:\n|```)/m.exec(section)?.[1] ?? '';
+    const commands = [...list.matchAll(/^ {2}([a-z-]+)/gm)].map(([, name = '']) => name);
     expect(commands.length).toBeGreaterThan(25);
     expect(commands.filter((name) => !script.includes(name))).toEqual([]);
-    const options = [
-      ...page
-        .split('## `nodepool`')[1]!
-        .split('\n## ')[0]!
-        .matchAll(/^ +(?:-\w, )?--([a-z-]+)/gm),
-    ];
+    const options = [...section.matchAll(/^ +(?:-\w, )?--([a-z-]+)/gm)];
     const names = new Set(options.map(([, name = '']) => name).filter((name) => !['help', 'version'].includes(name)));
     expect([...names].filter((name) => !script.includes(shell === 'fish' ? `-l ${name} ` : `--${name}`))).toEqual([]);
   });

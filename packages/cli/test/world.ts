@@ -101,6 +101,16 @@ export class RunningCli {
   }
 }
 
+/** A configuration with one disk image and no provider. */
+export const IMAGE_CONFIG = `
+zookeeper-servers: [{host: localhost, port: 2181}]
+images-dir: /images
+labels: []
+diskimages:
+  - {name: debian-12, elements: [vm]}
+providers: []
+`;
+
 export class World {
   readonly clock = new VirtualClock();
   readonly server = new SimulatedZooKeeperServer({ clock: this.clock });

@@ -26,8 +26,8 @@ const share: JsonObject = { type: 'number', exclusiveMinimum: 0, default: DEFAUL
 const projectShare: JsonObject = {
   type: 'object',
   properties: {
-    'project-name': { ...name, description: 'Name of the project, as its requestor writes it in `requestor_data`.' },
-    share: { ...share, description: 'Weight of the project among those of the tenant.' },
+    'project-name': { ...name, description: 'Name in `requestor_data`.' },
+    share: { ...share, description: 'Weight among the projects of the tenant.' },
   },
   required: ['project-name', 'share'],
   additionalProperties: false,
@@ -37,12 +37,12 @@ const projectShare: JsonObject = {
 const tenantShare: JsonObject = {
   type: 'object',
   properties: {
-    'tenant-name': { ...name, description: 'Name of the tenant in Zuul.' },
-    share: { ...share, description: 'Weight of the tenant. One with the weight 2 gets twice as much as one with 1.' },
+    'tenant-name': { ...name, description: 'Name in Zuul.' },
+    share: { ...share, description: 'Weight; twice the weight gets twice as much.' },
     projects: {
       type: ['array', 'null'],
       items: projectShare,
-      description: 'Weights of projects of the tenant. Other projects have the weight 1.',
+      description: 'Weights of projects; unlisted ones have 1.',
     },
   },
   required: ['tenant-name'],
@@ -58,14 +58,13 @@ export const fairSharesSchema: JsonObject = {
       type: 'number',
       exclusiveMinimum: 0,
       default: DEFAULT_HALF_LIFE_SECONDS,
-      description: 'Time after which the past use of a tenant counts half, in seconds.',
+      description: 'Seconds after which past use counts half.',
     },
-    'default-share': { ...share, description: 'Weight of the tenants that are not listed.' },
+    'default-share': { ...share, description: 'Weight of unlisted tenants.' },
     tenants: { type: ['array', 'null'], items: tenantShare, description: 'Weights of tenants.' },
   },
   additionalProperties: false,
-  description:
-    'If set, launchers divide scarce capacity among tenants by weight. Without it, only the priorities of requests count.',
+  description: 'Scarce capacity is divided among tenants by weight. Without it, only priorities count.',
 };
 
 /** Returns undefined without the key, or if it has no value. An empty mapping stands for equal weights. */

@@ -4,7 +4,7 @@ import { createHash } from 'node:crypto';
 import { settingsOfProvider } from './diff.js';
 import type { NodepoolConfig } from './types.js';
 
-interface ConfigurationPrints {
+export interface ConfigurationPrints {
   /** Fingerprint of everything that launchers of the same providers have in common. */
   readonly fingerprint: string;
   readonly providers: Readonly<Record<string, string>>;
@@ -13,10 +13,16 @@ interface ConfigurationPrints {
 /** Length of a fingerprint in hexadecimal digits. */
 const DIGITS = 12;
 
-export function configurationPrints(config: NodepoolConfig): ConfigurationPrints {
-  const providers = Object.fromEntries(
-    [...config.providers].map(([name, provider]) => [name, printOf(settingsOfProvider(provider))]),
-  );
+/** `pause` is awaited after each provider, because a large configuration takes a second of processor time. */
+export async function configurationPrints(
+  config: NodepoolConfig,
+  pause: () => Promise<void>,
+): Promise<ConfigurationPrints> {
+  const providers: Record<string, string> = {};
+  for (const [name, provider] of config.providers) {
+    providers[name] = printOf(settingsOfProvider(provider));
+    await pause();
+  }
   const { labels, diskImages, tenantLimits, fairShares, maxHoldAgeMs } = config;
   const common = { providers, labels, diskImages, tenantLimits, fairShares, maxHoldAgeMs };
   return { fingerprint: printOf(common), providers };

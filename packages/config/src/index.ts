@@ -1,6 +1,6 @@
 export * from './types.js';
 export { sameProvider, type ConfigDiff } from './diff.js';
-export { configurationPrints } from './fingerprint.js';
+export { configurationPrints, type ConfigurationPrints } from './fingerprint.js';
 export { requiredFormats } from './disk-images.js';
 export type { FairShares } from './fair-shares.js';
 export { watchFiles, type FileWatch, type WatchFiles } from './file-watch.js';

@@ -33,42 +33,42 @@ const port: JsonObject = { type: ['integer', 'string', 'null'], minimum: 1, maxi
 const zookeeperServers = listOf(
   mapping(
     {
-      host: { ...optionalString, default: 'localhost', description: 'Name or address of the server.' },
-      port: { ...port, default: 2281, description: 'Port of the server.' },
+      host: { ...optionalString, default: 'localhost', description: 'Name or address.' },
+      port: { ...port, default: 2281, description: 'Port.' },
       chroot: {
         ...optionalString,
-        description: 'Root path of all data in ZooKeeper. Servers with a `chroot` must have the same one.',
+        description: 'Root path of all data; the same for all servers that have one.',
       },
     },
     [],
     'One server of the ensemble.',
   ),
-  'The ZooKeeper ensemble. May be in the secure file instead.',
+  'The ZooKeeper ensemble.',
 );
 
 const zookeeperTls: JsonObject = {
   type: ['object', 'null'],
   properties: {
     cert: { ...name, description: 'File with the client certificate (PEM).' },
-    key: { ...name, description: 'File with the key of the client certificate (PEM).' },
-    ca: { ...name, description: 'File with the certificates of the authorities that sign servers (PEM).' },
+    key: { ...name, description: 'File with its key (PEM).' },
+    ca: { ...name, description: 'File with the authorities that sign servers (PEM).' },
     'verify-hostname': {
       type: 'boolean',
       default: true,
       compatible: false,
       description:
-        'Check that the certificate of a server names the host in `zookeeper-servers`. `false` accepts any certificate of these authorities, as the Python Nodepool does: for servers that are configured by address or alias.',
+        'If true, the certificate of a server must name its `host`. `false`, for a host that is an address or an alias, accepts any certificate of these authorities, as the Python Nodepool does.',
     },
   },
   required: ['cert', 'key', 'ca'],
   additionalProperties: false,
-  description: 'TLS connection to ZooKeeper with a client certificate. May be in the secure file instead.',
+  description: 'TLS with a client certificate.',
 };
 
 const envVars: JsonObject = {
   type: ['object', 'null'],
   additionalProperties: { type: 'string' },
-  description: 'Environment variables of the build, merged with those of the parent key by key.',
+  description: 'Environment variables of the build.',
 };
 
 const bootTest: JsonObject = {
@@ -79,27 +79,26 @@ const bootTest: JsonObject = {
       type: 'number',
       exclusiveMinimum: 0,
       default: 300,
-      description:
-        'Maximum time until the login answers, in seconds. Without KVM, an image boots several times slower.',
+      description: 'Seconds until the login must answer; several times more without KVM.',
     },
-    memory: { type: 'integer', minimum: 64, default: 1024, description: 'Memory of the machine, MiB.' },
-    cpus: { type: 'integer', minimum: 1, default: 1, description: 'Processors of the machine.' },
+    memory: { type: 'integer', minimum: 64, default: 1024, description: 'Memory, MiB.' },
+    cpus: { type: 'integer', minimum: 1, default: 1, description: 'Processors.' },
     kvm: {
       type: 'boolean',
       default: true,
-      description: 'If false, the machine is emulated even if the host has KVM.',
+      description: '`false`: emulation, even if the host has KVM.',
     },
-    command: { ...name, description: 'Command that the shell of the machine must run with status 0.' },
+    command: { ...name, description: 'Command that its shell must run with status 0.' },
     'command-timeout': {
       type: 'number',
       exclusiveMinimum: 0,
       default: 300,
-      description: 'Limit of the command, in seconds.',
+      description: 'Seconds for the command.',
     },
   },
   additionalProperties: false,
   description:
-    'If set, the builder boots each build under QEMU and waits for its login before the build is uploaded. `true`: with the defaults.',
+    'The builder boots each build under QEMU, and uploads it only if its login answers. `true`: with the defaults.',
 };
 
 const imageSource: JsonObject = {
@@ -109,34 +108,32 @@ const imageSource: JsonObject = {
     url: {
       ...name,
       pattern: '^https?://',
-      description: 'Address of the file; it may be compressed (`.gz`, `.xz`, `.zst`).',
+      description: 'Address of the file; may be compressed (`.gz`, `.xz`, `.zst`).',
     },
     path: {
       ...name,
       pattern: '^/',
-      description: 'Absolute path of the file. A new file that is renamed to this path causes a build within a minute.',
+      description: 'Absolute path of the file. A new file renamed to it causes a build within a minute.',
     },
     sha256: {
       ...name,
       pattern: '^(?:[0-9a-fA-F]{64}|https?://.*)$',
-      description:
-        'SHA-256 of the file, or the https address of a file with it, as `sha256sum` writes it. Required with `url`.',
+      description: 'SHA-256 of the file, or the https address of a file with it, as `sha256sum` writes it.',
     },
     'max-size': {
       type: 'number',
       exclusiveMinimum: 0,
       default: 100,
-      description: 'Maximum size of the file, and of the disk in it, in GiB.',
+      description: 'Maximum size of the file, and of its disk, in GiB.',
     },
     format: {
       ...name,
-      description:
-        "Format of the image in the file: `raw`, `qcow2`, `vhd`, … Default: the extension of the file's name.",
+      description: 'Format of the image, e.g. `qcow2`. Default: the extension of the file.',
     },
   },
   oneOf: [{ required: ['url', 'sha256'] }, { required: ['path'] }],
   additionalProperties: false,
-  description: 'A file with the image, which another program makes. The builder runs no `dib-cmd`.',
+  description: 'A file with the image, instead of a build with `dib-cmd`.',
 };
 
 const diskImage = mapping(
@@ -145,39 +142,42 @@ const diskImage = mapping(
     abstract: {
       type: 'boolean',
       default: false,
-      description: 'If true, the image is only a parent of other images and is not built.',
+      description: 'If true, the image is only a parent, and not built.',
     },
-    parent: { ...optionalString, description: 'Name of the image to inherit from.' },
-    formats: { ...strings, description: 'Formats to build in addition to those that the providers need.' },
+    parent: {
+      ...optionalString,
+      description: 'Image to inherit from: `elements` are appended, `env-vars` merged, other keys overridden.',
+    },
+    formats: { ...strings, description: 'Formats in addition to those that the providers need.' },
     'keep-formats': {
       ...strings,
-      description: 'Formats whose files `delete-after-upload` does not delete.',
+      description: 'Formats that `delete-after-upload` keeps.',
     },
     'delete-after-upload': {
       type: ['boolean', 'null'],
       default: false,
-      description: 'If true, the builder deletes the files once every provider has the image.',
+      description: 'If true, files are deleted once every provider has the image.',
     },
     'rebuild-age': {
       ...optionalSeconds,
       default: 86_400,
-      description: 'Age at which the image is built again, in seconds.',
+      description: 'Seconds after which the image is built again.',
     },
     release: {
       type: ['string', 'number', 'null'],
-      description: 'Release of the distribution, which the build gets as `DIB_RELEASE`. A number is passed as written.',
+      description: 'Release of the distribution (`DIB_RELEASE`), passed as written.',
     },
-    'build-timeout': { ...optionalSeconds, default: 28_800, description: 'Maximum duration of a build, in seconds.' },
-    elements: { ...strings, description: 'Elements of diskimage-builder, in addition to those of the parent.' },
+    'build-timeout': { ...optionalSeconds, default: 28_800, description: 'Maximum seconds of a build.' },
+    elements: { ...strings, description: 'Elements of diskimage-builder.' },
     'env-vars': envVars,
     pause: { type: ['boolean', 'null'], default: false, description: 'If true, the image is not built.' },
     username: { ...optionalString, default: 'zuul', description: 'User name for logins.' },
     'python-path': {
       ...optionalString,
       default: 'auto',
-      description: 'Python interpreter on the node; `auto` lets Ansible find it.',
+      description: 'Python interpreter on the node; `auto`: Ansible finds it.',
     },
-    'shell-type': { ...optionalString, description: 'Shell on the node, by its name in Ansible.' },
+    'shell-type': { ...optionalString, description: 'Shell on the node, as Ansible names it.' },
     'dib-cmd': {
       ...optionalString,
       default: 'disk-image-create',
@@ -193,55 +193,54 @@ const diskImage = mapping(
     ...imageTestProperties,
   },
   ['name'],
-  'An image to build.',
+  'Images that the builder builds.',
 );
 
 const label = mapping(
   {
-    name: { ...name, description: 'Name of the label in requests.' },
+    name: { ...name, description: 'Name in requests.' },
     'min-ready': {
       type: 'integer',
       minimum: -1,
       default: 0,
-      description: 'Number of nodes to keep ready. -1 disables the label.',
+      description: 'Nodes to keep ready. -1 disables the label.',
     },
     ready: readySchema,
     'max-ready-age': {
       type: ['number', 'null'],
       default: 0,
-      description: 'Time after which a ready node is replaced, in seconds since it became ready. 0: never.',
+      description: 'Seconds after which a ready node is replaced. 0: never.',
     },
     'max-age': {
       ...optionalSeconds,
       default: 0,
       compatible: false,
       description:
-        'Age at which a ready node is replaced, in seconds since its creation. The label keeps `min-ready` nodes meanwhile. 0: never.',
+        'Seconds since its creation after which a ready node is replaced; `min-ready` holds meanwhile. 0: never.',
     },
     'min-retention-time': {
       ...optionalSeconds,
       default: 0,
       compatible: false,
       description:
-        'Age before which a ready node is not deleted, in seconds since its creation, e.g. the minimum time that the cloud bills. It has priority over `max-age`, `max-ready-age` and `max-idle-time`.',
+        'Seconds since its creation before which a ready node is not deleted, in spite of the other ages, e.g. what the cloud bills at least.',
     },
     'max-idle-time': {
       ...optionalSeconds,
       default: DEFAULT_MAX_IDLE_SECONDS,
       compatible: false,
       description:
-        'Time after which a ready node that no request needs is deleted, in seconds, if the label has enough ready nodes without it. 0: never, as in the Python Nodepool.',
+        'Seconds after which a ready node beyond those to keep is deleted. 0: never, as in the Python Nodepool.',
     },
     'max-wait': {
       ...optionalSeconds,
       default: DEFAULT_MAX_WAIT_MS / 1000,
       compatible: false,
-      description:
-        'Maximum time that a request for the label waits for capacity, in seconds. The request then fails with the reason. 0: unlimited.',
+      description: 'Seconds that a request waits for capacity before it fails. 0: unlimited.',
     },
   },
   ['name'],
-  'A kind of node.',
+  'Kinds of nodes.',
 );
 
 /** The part common to all providers; the driver's schema adds the rest. */
@@ -252,21 +251,21 @@ const provider: JsonObject = {
     driver: {
       ...name,
       default: DEFAULT_DRIVER,
-      description: 'Driver of the cloud: its short name, its package, or a path.',
+      description: 'Package or path of the driver, or NAME for `@nodepool/driver-NAME`.',
     },
     'max-concurrency': {
       type: ['integer', 'null'],
       default: -1,
-      description: 'Maximum number of requests that are processed at once. 0: none; negative: unlimited.',
+      description: 'Limit of requests in progress. 0: none; negative: unlimited.',
     },
     priority: {
       type: ['integer', 'null'],
       default: DEFAULT_PRIORITY,
-      description: 'The launcher uses providers with a lower number first.',
+      description: 'Lower is used first.',
     },
   },
   required: ['name'],
-  description: 'A cloud that provides nodes. Its driver defines further keys.',
+  description: 'Clouds that provide nodes. Further keys are those of the driver.',
 };
 
 const limit: JsonObject = { type: ['integer', 'null'] };
@@ -282,13 +281,13 @@ const tenantLimits: JsonObject = {
   },
   required: ['tenant-name'],
   additionalProperties: limit,
-  description: 'Maximum resources of a tenant in all providers together. Further keys are resource names of drivers.',
+  description: 'Limits in all providers together. Further keys are resource names of drivers.',
 };
 
 const driverAlias = mapping(
   {
-    name: { ...name, description: 'Short name, for `driver` of providers.' },
-    package: { ...name, description: 'Name of the npm package, or a path relative to this file.' },
+    name: { ...name, description: 'Name for `driver`.' },
+    package: { ...name, description: 'npm package, or a path relative to this file.' },
   },
   ['name', 'package'],
   'A short name for a driver package.',
@@ -300,14 +299,14 @@ export const configSchema: JsonSchema = {
       webapp: {
         type: ['object', 'null'],
         properties: {
-          port: { ...port, default: 8005, description: 'Port of the web endpoint.' },
-          listen_address: { type: 'string', default: '0.0.0.0', description: 'Address to listen on.' },
+          port: { ...port, default: 8005, description: 'Port.' },
+          listen_address: { type: 'string', default: '0.0.0.0', description: 'Address.' },
         },
         additionalProperties: false,
         description: 'Web endpoint of the launcher.',
       },
-      'elements-dir': { ...optionalString, description: 'Folder with elements of diskimage-builder.' },
-      'images-dir': { ...optionalString, description: 'Folder for built images. Required by the builder.' },
+      'elements-dir': { ...optionalString, description: 'Folder of diskimage-builder elements.' },
+      'images-dir': { ...optionalString, description: 'Folder for images, required by the builder.' },
       'build-log-dir': {
         ...optionalString,
         default: '/var/log/nodepool/builds',
@@ -316,7 +315,7 @@ export const configSchema: JsonSchema = {
       'build-log-retention': {
         type: ['integer', 'null'],
         default: 7,
-        description: 'Number of logs to keep per image. -1: all.',
+        description: 'Logs to keep per image. -1: all.',
       },
       'zookeeper-servers': zookeeperServers,
       'zookeeper-tls': zookeeperTls,
@@ -325,19 +324,19 @@ export const configSchema: JsonSchema = {
         exclusiveMinimum: 0,
         pattern: '^[0-9]+(\\.[0-9]+)?$',
         default: 10,
-        description: 'Timeout of the ZooKeeper session, in seconds.',
+        description: 'Timeout of the session in seconds.',
       },
-      labels: listOf(label, 'The offered kinds of nodes.'),
+      labels: listOf(label, 'Kinds of nodes.'),
       'max-hold-age': {
         type: ['number', 'null'],
         default: 0,
-        description: 'Age at which a held node is deleted, in seconds. 0: never.',
+        description: 'Seconds after which a held node is deleted. 0: never.',
       },
-      diskimages: listOf(diskImage, 'Disk images that the builder builds.'),
-      providers: listOf(provider, 'Clouds that provide nodes.'),
+      diskimages: listOf(diskImage, 'Images that the builder builds.'),
+      providers: listOf(provider, 'Clouds that provide nodes. Further keys are those of the driver.'),
       'tenant-resource-limits': listOf(tenantLimits, 'Limits per tenant.'),
       'fair-shares': fairSharesSchema,
-      drivers: { ...listOf(driverAlias, 'Short names for driver packages.'), compatible: false },
+      drivers: { ...listOf(driverAlias, 'Short names of driver packages.'), compatible: false },
     },
     [],
     'Configuration of Nodepool.',

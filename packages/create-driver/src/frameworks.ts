@@ -3,9 +3,8 @@ export type Framework = 'simple' | 'state-machine';
 
 /** Use cases of each framework, in the order of recommendation. */
 export const FRAMEWORKS: Readonly<Record<Framework, string>> = {
-  simple: 'for clouds that create and delete an instance with one call each: you write create, delete and list',
-  'state-machine':
-    'for clouds that need several calls per instance, or thousands of instances at once: you write each step',
+  simple: 'for clouds that create and delete an instance with one call each',
+  'state-machine': 'for clouds that need several calls per instance',
 };
 
 export function isFramework(text: string): text is Framework {

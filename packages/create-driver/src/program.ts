@@ -21,17 +21,18 @@ export type ExitCode = 0 | 1 | 2;
 const HELP = `Usage: npm create @nodepool/driver NAME -- [options]
        pnpm create @nodepool/driver NAME [options]
 
-Creates a folder with a driver for Nodepool: a working package with tests, a sample cloud to start from, and a
-configuration for a launcher. NAME is the name of the driver in configurations, e.g. my-cloud.
+Creates a folder with a working driver for Nodepool. NAME is its name in configurations, e.g. my-cloud.
 
-  --framework FRAMEWORK  framework of the driver; if it is missing, the program asks for it on a terminal
-${Object.entries(FRAMEWORKS)
-  .map(([name, when]) => `                           ${name}: ${when}\n`)
-  .join('')}  --package PACKAGE      name of the npm package, default nodepool-driver-NAME; e.g. @acme/nodepool-driver-x
-  --folder FOLDER        folder to create, default nodepool-driver-NAME
+  --framework FRAMEWORK  simple or state-machine; asked for on a terminal if missing
+  --package PACKAGE      npm package (default: nodepool-driver-NAME)
+  --folder FOLDER        folder to create (default: nodepool-driver-NAME)
   --version              print the version
   -h, --help             print this help
 
+Frameworks:
+${Object.entries(FRAMEWORKS)
+  .map(([name, when]) => `  ${name.padEnd(15)}${when}\n`)
+  .join('')}
 Example:
   $ npm create @nodepool/driver my-cloud -- --framework simple
 `;

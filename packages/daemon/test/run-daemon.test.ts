@@ -24,7 +24,6 @@ it('a daemon that cannot be created closes its connection, which would keep the 
     name: 'nodepool-test',
     options: { config, secure: undefined, logging, debug: false, pidFile: undefined },
     signals: { deliverTo: () => undefined },
-    prometheus: false,
     stopMessage: 'Stopping',
     printError: () => undefined,
     connect: () => Promise.resolve(zooKeeper),

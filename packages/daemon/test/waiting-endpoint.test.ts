@@ -11,11 +11,11 @@ let url: string;
 beforeEach(async () => {
   const clock = new VirtualClock();
   server = createWaitingEndpoint({
-    ...{ name: 'nodepool-gateway', clock, log: silentLogger, otherAddress: '' },
+    ...{ name: 'nodepool-gateway', clock, log: silentLogger },
     metrics: { exposition: () => Promise.resolve(undefined) },
     wait: () => ({ servers: ['zookeeper:2281'], since: clock.now(), reason: 'connection refused' }),
   });
-  const { port } = await server.start(0, '127.0.0.1');
+  const { port } = await server.start({ port: 0, address: '127.0.0.1', otherAddress: '' });
   url = `http://127.0.0.1:${port}`;
 });
 

@@ -34,37 +34,41 @@ const object = (
 const exactlyOne = (...keys: string[]): JsonSchema => ({ oneOf: keys.map((key) => ({ required: [key] })) });
 const atMostOne = (...keys: string[]): JsonSchema => ({ not: { required: keys } });
 
-const limits = (ofWhat: string, otherwise: string): Record<string, JsonSchema> => ({
-  'max-servers': { type: 'integer', description: `Maximum number of nodes of ${ofWhat}. ${otherwise}` },
-  'max-cores': { type: 'integer', description: `Maximum number of cores of ${ofWhat}. ${otherwise}` },
-  'max-ram': { type: 'integer', description: `Maximum memory of ${ofWhat}, MiB. ${otherwise}` },
+const limits: Record<string, JsonSchema> = {
+  'max-servers': { type: 'integer', description: 'Maximum nodes of each pool. Default: unlimited.' },
+  'max-cores': { type: 'integer', description: 'Maximum cores of each pool. Default: unlimited.' },
+  'max-ram': { type: 'integer', description: 'Maximum memory of each pool, MiB. Default: unlimited.' },
   'max-resources': {
     type: ['object', 'null'],
     additionalProperties: { type: 'integer' },
-    description: `Limits of ${ofWhat} by the codes of AWS's quotas, e.g. \`{L-1216C47A: 64}\`. ${otherwise}`,
+    description: "Limits of each pool by the codes of AWS's quotas, e.g. `{L-1216C47A: 64}`. Default: unlimited.",
   },
-});
+};
 
-const addresses = (defaults: { readonly v4: string; readonly v6: string }): Record<string, JsonSchema> => ({
-  'public-ipv4': {
-    type: 'boolean',
-    description: `If true, instances have a public IPv4 address. Default: ${defaults.v4}.`,
-  },
-  'public-ipv6': { type: 'boolean', description: `If true, instances have an IPv6 address. Default: ${defaults.v6}.` },
-});
+const addresses: Record<string, JsonSchema> = {
+  'public-ipv4': { type: 'boolean', description: 'If true, instances have a public IPv4 address. Default: true.' },
+  'public-ipv6': { type: 'boolean', description: 'If true, instances have an IPv6 address. Default: false.' },
+};
+
+/** Keys of a pool that override those of the provider. */
+const inherited = Object.fromEntries(
+  Object.entries({ ...addresses, ...limits }).map(([key, property]) => [
+    key,
+    { ...property, description: "Default: the provider's." },
+  ]),
+);
 
 const volume: Record<string, JsonSchema> = {
   'volume-type': { ...text, description: "Type of the root volume, e.g. `gp3`. Default: the image's." },
   'volume-size': { type: 'integer', minimum: 1, description: "Size of the root volume, GiB. Default: the image's." },
-  iops: { type: 'integer', minimum: 1, description: 'Operations per second of the root volume (`gp3`, `io1`, `io2`).' },
-  throughput: { type: 'integer', minimum: 1, description: 'Throughput of the root volume, MiB per second (`gp3`).' },
+  iops: { type: 'integer', minimum: 1, description: 'Operations per second (`gp3`, `io1`, `io2`).' },
+  throughput: { type: 'integer', minimum: 1, description: 'MiB per second (`gp3`).' },
 };
 
 const strategies: JsonSchema = {
   type: 'string',
   enum: [...ALLOCATION_STRATEGIES],
-  description:
-    'How EC2 chooses among the types and subnets. On-demand fleets know `prioritized` and `lowest-price` only.',
+  description: 'How EC2 chooses types and subnets. On-demand fleets know only `prioritized` and `lowest-price`.',
 };
 
 const filter: JsonSchema = {
@@ -73,7 +77,7 @@ const filter: JsonSchema = {
   properties: {
     name: { ...text, description: 'Name of the filter, e.g. `name` or `architecture`.' },
     Name: { ...text, description: 'The same as `name`.' },
-    values: { ...texts, description: 'Values; one of them must match. `*` and `?` are wildcards.' },
+    values: { ...texts, description: 'Accepted values. `*` and `?` are wildcards.' },
     Values: { ...texts, description: 'The same as `values`.' },
   },
   allOf: [exactlyOne('name', 'Name'), exactlyOne('values', 'Values')],
@@ -107,60 +111,58 @@ export const schema: JsonSchema = providerSchema({
       'region-name': { ...text, description: 'Region, e.g. `us-east-1`.' },
       'profile-name': {
         ...text,
-        description: "Profile of AWS's configuration files. Default: the usual credentials of AWS's libraries.",
+        description: "Profile of AWS's configuration files. Default: the usual credentials.",
       },
       'role-arn': { ...text, description: 'ARN of a role that the launcher assumes.' },
       'web-identity-token-file': {
         ...text,
-        description: 'File with the token of a web identity, with which `role-arn` is assumed.',
+        description: 'Token file of a web identity that assumes `role-arn`.',
       },
       'endpoint-url': {
         ...url,
-        description: 'Address of all services, e.g. of a simulated AWS. Default: those of AWS.',
+        description: 'Address of all services, e.g. of a simulated AWS.',
       },
       'interruption-queue': {
         ...text,
-        description:
-          'URL of an SQS queue with the events of EventBridge about spot interruptions. Each provider needs a queue of its own. Default: interruptions are noticed in the list of instances.',
+        description: 'URL of an SQS queue with the spot interruptions of this provider alone.',
       },
-      ...limits('each pool', 'Default: unlimited.'),
-      ...addresses({ v4: 'true', v6: 'false' }),
-      'subnet-ids': { ...texts, description: 'Default of the pools: ids of subnets, in the order of preference.' },
+      ...limits,
+      ...addresses,
+      'subnet-ids': { ...texts, description: 'Value for pools that set none.' },
       'use-internal-ip': {
         type: 'boolean',
         default: false,
-        description: 'If true, nodes are reached at their private addresses.',
+        description: 'Value for pools that set none.',
       },
       'host-key-checking': {
         type: 'boolean',
         default: true,
-        description: 'If true, a node is ready only when it accepts logins and its host keys are known.',
+        description: 'Value for pools that set none.',
       },
-      'object-storage': object('Where images are stored until they are imported.', ['bucket-name'], {
+      'object-storage': object('Storage of images until they are imported.', ['bucket-name'], {
         'bucket-name': { ...text, description: 'Name of an S3 bucket in the region.' },
       }),
       'image-format': {
         type: 'string',
         enum: ['raw', 'ova', 'vhd', 'vhdx', 'vmdk'],
         default: 'raw',
-        description: 'Format in which images are uploaded.',
+        description: 'Format of uploaded images.',
       },
       'image-import-timeout': {
         type: 'number',
         exclusiveMinimum: 0,
-        description: 'Maximum duration of an import, in seconds. Default: that of the upload.',
+        description: 'Maximum seconds of an import. Default: `image-upload-timeout`.',
       },
       'image-source-region': {
         ...text,
-        description:
-          'Region from which an image is copied if a provider of this installation has uploaded the same build there; it is uploaded otherwise.',
+        description: 'Region from which images are copied if another provider uploads them there.',
       },
       'image-source-timeout': {
         type: 'number',
         minimum: 0,
         default: DEFAULT_IMAGE_SOURCE_TIMEOUT_S,
         description:
-          'Maximum time to wait for the image in `image-source-region`, in seconds, since a builder uploads a new build to all regions at the same time. 0: the image is uploaded at once if it is not there.',
+          'Maximum seconds to wait for the image in `image-source-region`, before it is uploaded. 0: no wait.',
       },
       ...imageUploadProperties,
     },
@@ -169,18 +171,16 @@ export const schema: JsonSchema = providerSchema({
     incompatible: ['security-group-ids', 'subnet-ids', 'use-internal-ip'],
     rules: [atMostOne('subnet-id', 'subnet-ids'), atMostOne('security-group-id', 'security-group-ids')],
     properties: {
-      'availability-zone': { ...text, description: 'Zone of the nodes. Default: those of the subnets, or any.' },
-      'security-group-id': { ...text, description: 'Id of the security group. Default: that of the network.' },
+      'availability-zone': { ...text, description: 'Zone of the nodes. Default: those of the subnets, else any.' },
+      'security-group-id': { ...text, description: "Id of the security group. Default: the network's." },
       'security-group-ids': { ...texts, description: 'Ids of several security groups.' },
-      'subnet-id': { ...text, description: "Id of the subnet. Default: the network's default subnet." },
+      'subnet-id': { ...text, description: "Id of the subnet. Default: the network's." },
       'subnet-ids': {
         ...texts,
-        description:
-          'Ids of several subnets, in the order of preference. If a zone has no capacity, nodes are launched in the next one.',
+        description: 'Ids of several subnets, the preferred one first. Their zones are tried in turn for capacity.',
       },
-      'public-ip-address': { type: 'boolean', description: 'Old name of `public-ipv4`; takes precedence.' },
-      ...addresses({ v4: "the provider's", v6: "the provider's" }),
-      ...limits('this pool', "Default: the provider's."),
+      'public-ip-address': { type: 'boolean', description: 'Old name of `public-ipv4`, which it overrides.' },
+      ...inherited,
     },
   },
   label: {
@@ -192,63 +192,58 @@ export const schema: JsonSchema = providerSchema({
       'instance-type': { ...text, description: 'Type of the instances, e.g. `m7i.large`.' },
       'instance-types': {
         ...texts,
-        description:
-          'Alternative types in the order of preference: a node gets the next one if EC2 has no capacity for one.',
+        description: 'Alternatives, the preferred type first; the next is used if EC2 has no capacity.',
       },
       fleet: object(
-        'Lets EC2 choose the type: the node is launched by a fleet of one instance.',
+        'Launches each node as a fleet of one instance, whose type EC2 chooses.',
         ['instance-types', 'allocation-strategy'],
         {
-          'instance-types': { ...texts, description: 'Types, the preferred one first.' },
+          'instance-types': { ...texts, description: 'Types, the preferred first.' },
           'allocation-strategy': strategies,
         },
       ),
       'use-spot': {
         enum: [true, false, 'prefer'],
         default: false,
-        description:
-          'If true, nodes are spot instances: cheaper, but AWS can take them away with a notice of two minutes. `prefer`: spot instances, or on-demand ones if there is no capacity for spot.',
+        description: 'If true, nodes are spot instances. `prefer`: on-demand ones if spot has no capacity.',
       },
       'ebs-optimized': { type: 'boolean', default: false, description: 'If true, volumes have dedicated bandwidth.' },
       ...volume,
       'kms-key-id': {
         ...text,
-        description: "Id, alias or ARN of the KMS key that encrypts the root volume. Default: the image's.",
+        description: "Id, alias or ARN of the root volume's KMS key. Default: the image's.",
       },
-      userdata: { type: 'string', description: 'User data, e.g. for cloud-init; at most 16 KiB.' },
+      userdata: { type: 'string', description: 'User data for cloud-init, at most 16 KiB.' },
       'iam-instance-profile': {
-        ...object('Instance profile, whose role programs on the node can use.', [], {
+        ...object('Profile whose role programs on the node can use.', [], {
           name: { ...text, description: 'Name of the profile.' },
           arn: { ...text, description: 'ARN of the profile.' },
         }),
         allOf: [exactlyOne('name', 'arn')],
       },
       tags: tags('Tags of the instance, its volumes and its interface.'),
-      'dynamic-tags': tags(
-        'Tags with data of the request: `{request.id}`, `{request.labels}`, `{request.requestor}`, `{request.requestor_data}`, `{request.relative_priority}`, `{request.event_id}`, `{request.created_time}`, `{request.tenant_name}`. `{request.requestor_data[key]}` selects a value inside of the data. Each can have a format of Python: `{request.created_time:.0f}`. `{{` and `}}` stand for braces.',
-      ),
+      'dynamic-tags': tags('Tags with data of the request, e.g. `{request.tenant_name}`.'),
       imdsv2: {
         enum: ['required', 'optional', null],
-        description: "`required`: the metadata of the instance can be read with a token only. Default: the image's.",
+        description: "`required`: instance metadata needs a token. Default: the image's.",
       },
       'dedicated-host': {
         type: 'boolean',
         default: false,
-        description:
-          'If true, each node has a host of its own, which is allocated and released with it. Needs `availability-zone`.',
+        description: 'If true, each node has a dedicated host. Needs `availability-zone`.',
       },
     },
   },
   diskImage: {
     properties: {
-      username: { type: 'string', description: 'User name for logins. Default: `username` of the disk image.' },
+      username: { type: 'string', description: "User name for logins. Default: the disk image's." },
       'python-path': {
         type: 'string',
-        description: 'Python interpreter on the node. Default: that of the disk image.',
+        description: "Python interpreter. Default: the disk image's.",
       },
-      'shell-type': { type: 'string', description: 'Shell on the node, by its name in Ansible.' },
+      'shell-type': { type: 'string', description: 'Shell, by its name in Ansible.' },
       architecture: { ...text, default: 'x86_64', description: 'Architecture of the image, e.g. `arm64`.' },
-      'ena-support': { type: 'boolean', default: true, description: 'If true, the image has the driver of ENA.' },
+      'ena-support': { type: 'boolean', default: true, description: 'If true, the image has the ENA driver.' },
       ...volume,
       'volume-type': { ...text, default: DEFAULT_IMAGE_VOLUME_TYPE, description: 'Type of the root volume.' },
       'volume-size': {
@@ -260,12 +255,11 @@ export const schema: JsonSchema = providerSchema({
         type: 'string',
         enum: ['snapshot', 'ebs-direct', 'image'],
         default: 'snapshot',
-        description:
-          '`snapshot` and `image` import an object of the bucket; `ebs-direct` writes the snapshot itself, and needs neither a bucket nor the role `vmimport`.',
+        description: '`snapshot`, `image`: import from the bucket. `ebs-direct`: without a bucket.',
       },
       'imds-support': {
         enum: ['v2.0', null],
-        description: '`v2.0`: instances require tokens for their metadata. Not with the import method `image`.',
+        description: '`v2.0`: instance metadata needs a token. Not with `import-method: image`.',
       },
       tags: tags('Tags of the image and its snapshots.'),
     },
@@ -280,12 +274,12 @@ export const schema: JsonSchema = providerSchema({
         type: 'array',
         items: filter,
         minItems: 1,
-        description: 'Filters of DescribeImages; the newest image that passes all of them is used.',
+        description: 'Filters of DescribeImages; the newest image that passes all is used.',
       },
       owners: {
         ...texts,
         description:
-          "With `image-filters`: account ids of the owners, `self`, `amazon` or `aws-marketplace`. Without it, an image of any account can match, also a stranger's.",
+          "Owners for `image-filters`: account ids, `self`, `amazon`, `aws-marketplace`. Default: any account, also a stranger's.",
       },
     },
   },

@@ -27,11 +27,11 @@ const object = (
 const addresses: Record<string, JsonSchema> = {
   ipv4: {
     type: 'boolean',
-    description: 'Has no effect: every interface in Azure has a private IPv4 address.',
+    description: 'No effect: Azure gives every VM a private IPv4 address.',
   },
   ipv6: {
     type: 'boolean',
-    description: 'If true, VMs have a private IPv6 address in addition to IPv4. Default: false.',
+    description: 'If true, VMs also have a private IPv6 address. Default: false.',
   },
   'public-ipv4': {
     type: 'boolean',
@@ -50,22 +50,21 @@ const inherited = Object.fromEntries(
 const login: Record<string, JsonSchema> = {
   key: {
     ...text,
-    description:
-      'Public ssh key of the user; by default `zuul-public-key` of the provider, unless there is a password.',
+    description: 'Public ssh key of the user. Default: `zuul-public-key`, unless there is a password.',
   },
   password: { ...text, description: 'Password of the user.' },
   'generate-password': {
     type: 'boolean',
     default: false,
-    description: 'If true, each VM gets a random password, which Windows needs. The password is not stored.',
+    description: 'If true, each VM gets a random password, which is not stored. Windows needs one.',
   },
 };
 
 const galleryImage = (kind: string): JsonSchema =>
   object(`An image of a ${kind} gallery.`, ['gallery-name', 'name'], {
-    'gallery-name': { ...text, description: `Public name of the gallery.` },
+    'gallery-name': { ...text, description: 'Public name of the gallery.' },
     name: { ...text, description: 'Name of the image definition.' },
-    version: { ...text, description: 'Version. Default: the latest one.' },
+    version: { ...text, description: 'Version. Default: latest.' },
   });
 
 const hardwareProfile = object('Hardware of the VM.', ['vm-size'], {
@@ -85,19 +84,17 @@ export const schema: JsonSchema = providerSchema({
     properties: {
       'auth-path': {
         ...text,
-        description:
-          'JSON file with the credentials. Default: the value of the environment variable AZURE_AUTH_LOCATION.',
+        description: 'JSON file with the credentials. Default: `$AZURE_AUTH_LOCATION`.',
       },
       location: { ...text, description: 'Region of the VMs, e.g. `centralus`.' },
       'resource-group': {
         ...text,
-        description: 'Resource group of all resources. The driver creates it if it is missing.',
+        description: 'Resource group of all resources, created if missing.',
       },
       'resource-group-location': { ...text, description: 'Region of the resource group.' },
-      'subnet-id': { ...text, description: 'Full resource id of the subnet of the VMs.' },
+      'subnet-id': { ...text, description: 'Full resource id of the subnet.' },
       network: {
-        description:
-          'Network of the VMs: its name if it is in the resource group of the provider, else an object with both names.',
+        description: 'Name of a network in the resource group, or a mapping for another group.',
         anyOf: [
           text,
           object('A network, possibly of another resource group.', ['network'], {
@@ -111,14 +108,14 @@ export const schema: JsonSchema = providerSchema({
       'use-internal-ip': {
         type: 'boolean',
         default: false,
-        description: 'If true, nodes are reached at their private addresses.',
+        description: 'Value for pools that set none.',
       },
       'host-key-checking': {
         type: 'boolean',
         default: true,
-        description: 'If true, a node is ready only when it accepts logins and its host keys are known.',
+        description: 'Value for pools that set none.',
       },
-      'zuul-public-key': { ...text, description: 'Public ssh key for the user of every image without a `key`.' },
+      'zuul-public-key': { ...text, description: 'Default of `key` of the images.' },
       ...imageUploadProperties,
     },
   },
@@ -130,8 +127,7 @@ export const schema: JsonSchema = providerSchema({
       zones: {
         type: 'array',
         items: { type: 'string', pattern: '^[1-9][0-9]?$' },
-        description:
-          'Availability zones of the location, e.g. `["1", "2"]`; all nodes of a request are in one. Default: VMs without a zone.',
+        description: 'Availability zones, e.g. `["1", "2"]`; all nodes of a request are in one. Default: none.',
       },
     },
   },
@@ -153,17 +149,14 @@ export const schema: JsonSchema = providerSchema({
         type: 'array',
         items: hardwareProfile,
         minItems: 1,
-        description:
-          'Alternatives to `hardware-profile`, in the order of preference: a node gets the next size if the cloud has no capacity for one.',
+        description: 'Alternatives, the preferred size first; the next is used if Azure has no capacity.',
       },
-      tags: texts('Tags of the VM and of the resources that are created with it.'),
-      'dynamic-tags': texts(
-        'Tags with data of the request: `{request.id}`, `{request.labels}`, `{request.requestor}`, `{request.requestor_data}`, `{request.relative_priority}`, `{request.event_id}`, `{request.created_time}`, `{request.tenant_name}`. `{request.requestor_data[key]}` selects a value inside of the data. Each can have a width or a number of digits: `{request.id:>20}`, `{request.created_time:.0f}`. `{{` and `}}` stand for braces.',
-      ),
-      'user-data': { type: 'string', description: 'User data, which the VM can read at any time.' },
+      tags: texts('Tags of the VM and its parts.'),
+      'dynamic-tags': texts('Tags with data of the request, e.g. `{request.tenant_name}`.'),
+      'user-data': { type: 'string', description: 'User data, readable on the VM at any time.' },
       'custom-data': {
         type: 'string',
-        description: 'Custom data, which the VM gets at its first boot, e.g. for cloud-init.',
+        description: 'Custom data for the first boot, e.g. for cloud-init.',
       },
       'volume-size': { type: 'integer', minimum: 1, description: "Size of the disk, GB. Default: the image's." },
       'volume-type': {
@@ -174,57 +167,53 @@ export const schema: JsonSchema = providerSchema({
       'ephemeral-os-disk': {
         type: 'boolean',
         default: false,
-        description: 'If true, the disk is on the host of the VM: faster and free, for VM sizes with enough space.',
+        description:
+          "If true, the disk is on the VM's host. The size needs a cache or temporary disk as large as the image.",
       },
       spot: {
         type: 'boolean',
         default: false,
-        description: 'If true, the VMs are spot VMs: cheaper, but deleted when Azure needs their capacity.',
+        description: 'If true, VMs are spot VMs, with a quota of their own.',
       },
       'spot-max-price': {
         type: 'number',
         exclusiveMinimum: 0,
-        description: 'Maximum price of a spot VM in US dollars per hour. Default: the price of a regular VM.',
+        description: 'Maximum US dollars per hour. Default: the regular price.',
       },
-      'security-profile': object(
-        'Trusted launch; needs an image of Generation 2 that supports it.',
-        ['security-type'],
-        {
-          'security-type': { type: 'string', enum: ['TrustedLaunch'], description: 'Security type of the VM.' },
-          'secure-boot': { type: 'boolean', default: true, description: 'If true, only signed systems boot.' },
-          vtpm: { type: 'boolean', default: true, description: 'If true, the VM has a virtual TPM.' },
-        },
-      ),
+      'security-profile': object('Trusted launch; uploaded images do not support it.', ['security-type'], {
+        'security-type': { type: 'string', enum: ['TrustedLaunch'], description: 'Security type of the VM.' },
+        'secure-boot': { type: 'boolean', default: true, description: 'If true, only signed systems boot.' },
+        vtpm: { type: 'boolean', default: true, description: 'If true, the VM has a virtual TPM.' },
+      }),
       identities: {
         type: 'array',
         items: text,
-        description: 'Full resource ids of managed identities that programs on the VM can use.',
+        description: 'Resource ids of managed identities for programs on the VM.',
       },
     },
   },
   diskImage: {
     incompatible: ['hyper-v-generation', 'zone-resilient'],
     properties: {
-      username: { type: 'string', description: 'User name for logins. Default: `username` of the disk image.' },
+      username: { type: 'string', description: "User name for logins. Default: the disk image's." },
       'python-path': {
         type: 'string',
-        description: 'Python interpreter on the node. Default: that of the disk image.',
+        description: "Python interpreter. Default: the disk image's.",
       },
-      'shell-type': { type: 'string', description: 'Shell on the node, by its name in Ansible.' },
+      'shell-type': { type: 'string', description: 'Shell, by its name in Ansible.' },
       ...login,
       'hyper-v-generation': {
         type: 'string',
         enum: ['V1', 'V2'],
         default: 'V2',
-        description: 'VM generation of the image: `V2` boots with UEFI, `V1` with a BIOS.',
+        description: '`V2` boots with UEFI, `V1` with a BIOS.',
       },
       'zone-resilient': {
         type: 'boolean',
         default: true,
-        description:
-          'If true, the image is stored in all zones of the location. Use false for a location without zones.',
+        description: 'If true, the image is stored in all zones. False for a location without zones.',
       },
-      tags: texts('Tags of the image in the cloud.'),
+      tags: texts('Tags of the image.'),
     },
   },
   cloudImage: {
@@ -239,7 +228,7 @@ export const schema: JsonSchema = providerSchema({
         offer: { ...text, description: 'Offer.' },
       }),
       'image-id': { ...text, description: 'Full resource id of an image.' },
-      'image-filter': object('Selects the matching image of the resource group that is last by name.', [], {
+      'image-filter': object('The matching image of the resource group that is last by name.', [], {
         name: { ...text, description: 'Name of the image.' },
         location: { ...text, description: 'Region of the image.' },
         tags: texts('Tags that the image must have.'),

@@ -37,9 +37,9 @@ function commandLine(): Command {
       'A small cloud for the driver "example" of Nodepool. Its instances and images are records without machines.',
     )
     .version(packageVersion(__dirname))
-    .option('--port <port>', 'port to listen on; 0: a free one', readPort, 8480)
-    .option('--listen <address>', 'address to listen on', '127.0.0.1')
-    .option('--seed <number>', 'seed of the random events, for repeatable runs', readSeed)
+    .option('--port <port>', 'port; 0: a free one', readPort, 8480)
+    .option('--listen <address>', 'address', '127.0.0.1')
+    .option('--seed <number>', 'seed of random events', readSeed)
     .option(
       '--set <key=value>',
       'a setting of the cloud; can be repeated',

@@ -10,7 +10,7 @@ export const DEFAULT_IMAGE_FORMAT = 'raw';
 
 const limit = (what: string): JsonSchema => ({
   type: 'integer',
-  description: `${what} of all nodes of this pool. Default: unlimited.`,
+  description: `Maximum ${what}. Default: unlimited.`,
 });
 
 export const schema: JsonSchema = providerSchema({
@@ -21,8 +21,7 @@ export const schema: JsonSchema = providerSchema({
       endpoint: {
         type: 'string',
         pattern: '^https?://',
-        description:
-          'URL of `nodepool-example-cloud`, e.g. `http://127.0.0.1:8480`. Default: the cloud is inside the launcher and ends with it.',
+        description: 'URL of `nodepool-example-cloud`. Default: the cloud is inside the launcher and ends with it.',
       },
       cloud: CLOUD_SETTINGS_SCHEMA,
       'image-format': {
@@ -38,35 +37,33 @@ export const schema: JsonSchema = providerSchema({
       'availability-zones': {
         type: 'array',
         items: { type: 'string' },
-        description: 'Zones to use; all nodes of a request are in one. Default: all zones of the cloud.',
+        description: 'Zones; all nodes of a request are in one. Default: all.',
       },
-      'max-cores': limit('Cores'),
-      'max-ram': limit('Memory, in MiB,'),
+      'max-cores': limit('cores'),
+      'max-ram': limit('memory, MiB'),
       'host-key-checking': {
         type: 'boolean',
-        description:
-          'If true, a node is ready only when it accepts logins and its host keys are known. Default: true, unless the cloud is inside the launcher and its `ssh` is false.',
+        description: 'Default: true, unless the cloud is inside the launcher and its `ssh` is false.',
       },
     },
   },
   label: {
     rules: [{ not: { required: ['size', 'sizes'] } }],
     properties: {
-      size: { type: 'string', minLength: 1, description: 'Name of a size of the cloud. Excludes `cores` and `ram`.' },
+      size: { type: 'string', minLength: 1, description: 'Size in the cloud. Excludes `cores` and `ram`.' },
       sizes: {
         type: 'array',
         items: { type: 'string', minLength: 1 },
         minItems: 1,
         uniqueItems: true,
-        description:
-          'Alternatives to `size`, in the order of preference: a node gets the next size if the cloud has no capacity for one.',
+        description: 'Alternatives, the preferred size first; the next is used if the cloud has no capacity.',
       },
       cores: { type: 'integer', minimum: 1, default: DEFAULT_CORES, description: 'Cores of a node.' },
       ram: { type: 'integer', minimum: 1, default: DEFAULT_RAM, description: 'Memory of a node, MiB.' },
       'console-log': {
         type: 'boolean',
         default: false,
-        description: "If true, the launcher logs the node's console output when the login never answers.",
+        description: 'If true, the console output is logged when the login never answers.',
       },
     },
   },

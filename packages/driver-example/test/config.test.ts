@@ -1,12 +1,14 @@
 /** Validation of provider sections. */
 
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from '@jest/globals';
 import { isJsonObject, type JsonObject } from '@nodepool/core';
 import { loadConfig, type LoadResult } from '@nodepool/config';
 import type { ExampleLabel, ExampleProvider } from '../src/config.js';
+import { CLOUD_SETTING_NAMES } from '../src/cloud/settings-schema.js';
+import { FAULTS } from '../src/cloud/settings.js';
 import { driver, readCloudSettings } from '../src/index.js';
 import { section } from './provider.js';
 
@@ -225,4 +227,11 @@ describe('alternative sizes of a label', () => {
       'providers[0].pools[0].labels[0].sizes: either `sizes`, or `cores` and `ram`',
     ]);
   });
+});
+
+it('the README lists every setting of the cloud and every fault', async () => {
+  const readme = await readFile(join(__dirname, '../README.md'), 'utf8');
+  const [, settings = ''] = /^### Settings of the cloud$(.*?)^## /ms.exec(readme) ?? [];
+  const listed = [...settings.matchAll(/^\| `([a-z-]+)/gm)].map(([, name]) => name);
+  expect(listed.sort()).toEqual([...CLOUD_SETTING_NAMES, ...Object.keys(FAULTS)].sort());
 });

@@ -75,7 +75,7 @@ const ERRORS: ErrorTable = {
 };
 
 /** An answer with an error status. */
-export interface ErrorAnswer {
+export interface GoogleAnswer {
   readonly status: number;
   readonly body: unknown;
   /** Value of the `Retry-After` header. */
@@ -109,7 +109,7 @@ function isOfLogin(error: unknown): boolean {
 }
 
 /** Returns the `DriverError` for an error answer. */
-export function answerError(attempted: Attempted, answer: ErrorAnswer, cause?: unknown): DriverError {
+export function answerError(attempted: Attempted, answer: GoogleAnswer, cause?: unknown): DriverError {
   const { status, retryAfter } = answer;
   const { reason: code, message: text } = detailOf(answer.body);
   const summary = `${code === undefined ? '' : `${code}: `}${text}`;
@@ -146,7 +146,7 @@ export function operationError(operation: string, errors: readonly JsonObject[])
   return errorOfAnswer(OPERATION_ERRORS, { code, text: '', summary: text.join('; ') }, attempted);
 }
 
-function answerIn(error: unknown): ErrorAnswer | undefined {
+function answerIn(error: unknown): GoogleAnswer | undefined {
   if (typeof error !== 'object' || error === null || !('response' in error)) return undefined;
   const { response } = error;
   if (typeof response !== 'object' || response === null || !('status' in response)) return undefined;

@@ -22,36 +22,33 @@ const labels = (description: string): JsonSchema => ({
 
 const limit = (what: string): JsonSchema => ({
   type: 'integer',
-  description: `${what} of all nodes of this pool. Default: unlimited.`,
+  description: `Maximum ${what}. Default: unlimited.`,
 });
 
 const network: Readonly<Record<string, JsonSchema>> = {
   network: {
     ...text,
-    description:
-      'Name or path of the network of the instances. Default: that of `subnetwork`, or else the network "default" of the project.',
+    description: 'Name or path of the network. Default: that of `subnetwork`, else `default`.',
   },
-  subnetwork: { ...text, description: 'Name (in `region`) or path of the subnetwork. Default: that of the network.' },
+  subnetwork: { ...text, description: "Name or path of the subnetwork. Default: the network's." },
 };
 
 const provisioningModel: JsonSchema = {
   type: 'string',
   enum: ['standard', 'spot'],
-  description:
-    'Provisioning model of the instances. `spot` is cheaper, but Google Cloud can stop the instances at any time. Replaces `preemptible`.',
+  description: '`spot`: cheaper, but Google Cloud can stop the instances at any time.',
 };
 
 const identity: Readonly<Record<string, JsonSchema>> = {
   'service-account': {
     ...text,
-    description:
-      'E-mail address of the service account that instances run as. Default: none, so that jobs get no credentials.',
+    description: 'E-mail address of the service account of instances. Default: none: jobs get no credentials.',
   },
   'provisioning-model': { ...provisioningModel, default: 'standard' },
   preemptible: {
     type: 'boolean',
     default: false,
-    description: 'If true, instances are preemptible: cheaper, but stopped after a day at the latest.',
+    description: 'Older form of `spot`: instances also stop after a day.',
   },
 };
 
@@ -74,8 +71,8 @@ export const schema: JsonSchema = providerSchema({
     required: ['project', 'region', 'zone'],
     properties: {
       project: { ...text, description: 'Id of the project.' },
-      region: { ...text, description: 'Region of the instances and of the quota, e.g. `us-central1`.' },
-      zone: { ...text, description: 'Zone in the region; pools can override it with `zones`.' },
+      region: { ...text, description: 'Region, e.g. `us-central1`.' },
+      zone: { ...text, description: 'Zone for pools without `zones`.' },
       'rate-limit': {
         type: ['number', 'string'],
         minimum: 0,
@@ -84,8 +81,7 @@ export const schema: JsonSchema = providerSchema({
       },
       'credentials-file': {
         ...text,
-        description:
-          'Credentials file of Google Cloud. Default: the application default credentials (`GOOGLE_APPLICATION_CREDENTIALS`, the login of `gcloud`, the service account of the machine).',
+        description: 'Credentials file. Default: the application default credentials.',
       },
       'api-endpoint': {
         ...url,
@@ -99,8 +95,7 @@ export const schema: JsonSchema = providerSchema({
       },
       'storage-bucket': {
         ...text,
-        description:
-          'Bucket for uploads of disk images; required with `diskimages`. The driver deletes each file from it once the image is created.',
+        description: 'Bucket for uploads; required with `diskimages`.',
       },
       ...imageUploadProperties,
     },
@@ -120,19 +115,18 @@ export const schema: JsonSchema = providerSchema({
     properties: {
       zones: {
         ...names,
-        description:
-          "Zones of the region; all nodes of a request are in one. Each zone is an offer of the pool's labels. Default: the provider's `zone`.",
+        description: "Zones of the region; all nodes of a request are in one. Default: the provider's `zone`.",
       },
       'public-ipv4': {
         type: 'boolean',
         default: true,
         description:
-          'If true, instances have an external IPv4 address. Otherwise they need a NAT in the network to reach the internet.',
+          'If true, instances have an external IPv4 address. If false, they need a NAT to reach the internet.',
       },
       ...network,
       ...identity,
-      'max-cores': limit('Cores'),
-      'max-ram': limit('Memory, in MiB,'),
+      'max-cores': limit('cores of the nodes'),
+      'max-ram': limit('memory of the nodes, MiB'),
     },
   },
   label: {
@@ -153,8 +147,7 @@ export const schema: JsonSchema = providerSchema({
       'instance-types': {
         ...names,
         uniqueItems: true,
-        description:
-          'Alternatives to `instance-type`, in the order of preference: a node gets the next type if the cloud has no capacity for one.',
+        description: 'Alternatives, the preferred type first; the next is used if the zone has no capacity.',
       },
       'volume-type': { ...text, default: DEFAULT_VOLUME_TYPE, description: 'Type of the boot disk.' },
       'volume-size': {
@@ -166,7 +159,7 @@ export const schema: JsonSchema = providerSchema({
       'console-log': {
         type: 'boolean',
         default: false,
-        description: "If true, the launcher logs the instance's serial console output when the login never answers.",
+        description: 'If true, the end of the serial console is logged when the login never answers.',
       },
       'service-account': { ...text, description: "Default: the pool's." },
       'provisioning-model': { ...provisioningModel, description: "Default: the pool's." },
@@ -179,32 +172,30 @@ export const schema: JsonSchema = providerSchema({
           additionalProperties: false,
           properties: {
             type: { ...text, description: 'Accelerator type, e.g. `nvidia-tesla-t4`.' },
-            count: { type: 'integer', minimum: 1, default: 1, description: 'Number of accelerators per instance.' },
+            count: { type: 'integer', minimum: 1, default: 1, description: 'Number per instance.' },
           },
         },
-        description:
-          'Accelerators (GPUs) of the instances. Maintenance of the host stops such instances instead of migrating them.',
+        description: 'Accelerators. Host maintenance stops such instances.',
       },
-      labels: labels("Labels of the instances in the cloud, in addition to Nodepool's own."),
+      labels: labels('Further labels of the instances.'),
     },
   },
   diskImage: {
     properties: {
-      meta: labels("Labels of the image in the cloud, in addition to Nodepool's own."),
+      meta: labels('Further labels of the image.'),
       architecture: {
         type: 'string',
         enum: ['x86_64', 'arm64'],
-        description: 'Processor architecture of the image. Default: none, which means x86_64.',
+        description: 'Processor architecture. Default: none, i.e. `x86_64`.',
       },
       'guest-os-features': {
         type: 'array',
         items: { type: 'string', pattern: '^[A-Z][A-Z0-9_]*$' },
         default: [...DEFAULT_GUEST_OS_FEATURES],
-        description:
-          'Features of the operating system in the image, by their names in Compute Engine, e.g. `UEFI_COMPATIBLE` and `GVNIC`. Overrides the default.',
+        description: 'Features of the guest system by their names in Compute Engine, e.g. `UEFI_COMPATIBLE`.',
       },
-      username: { ...text, description: 'User name for logins. Default: that of the disk image.' },
-      key: { ...text, description: "The user's ssh public key, which instances receive as metadata." },
+      username: { ...text, description: "User name for logins. Default: the disk image's." },
+      key: { ...text, description: 'Public ssh key of the user.' },
     },
   },
   cloudImage: {
@@ -220,7 +211,7 @@ export const schema: JsonSchema = providerSchema({
       'image-id': { ...text, description: 'Name (in `project`), path or URL of the image.' },
       'image-project': { ...text, description: 'Project of the image family, e.g. `debian-cloud`.' },
       'image-family': { ...text, description: 'Image family, e.g. `debian-12`; the newest image is used.' },
-      key: { ...text, description: "The user's ssh public key, which instances receive as metadata." },
+      key: { ...text, description: 'Public ssh key of the user.' },
     },
   },
 });

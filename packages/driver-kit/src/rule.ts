@@ -6,9 +6,9 @@ export interface Rule {
   readonly id: string;
   /** Contract version that introduced the rule. */
   readonly since: string;
-  /** The requirement, as the title of the test. */
+  /** The requirement in one line of Markdown, for the title of the test and the contract page. */
   readonly title: string;
-  /** The precise requirement and its rationale in Markdown, for the contract page and failure messages. */
+  /** The precise requirement and its rationale in Markdown, for failure messages. */
   readonly text: string;
   /**
    * Drivers that the rule is for: those that create instances (the default), those that declare machines, those whose
@@ -24,6 +24,7 @@ export interface Rule {
 
 export interface RuleGroup {
   readonly title: string;
+  /** An introduction to the rules, in Markdown; empty if the title is enough. */
   readonly text: string;
   readonly rules: readonly Rule[];
 }

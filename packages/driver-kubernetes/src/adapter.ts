@@ -16,7 +16,7 @@ import {
 } from '@nodepool/core';
 import { Client } from './client/client.js';
 import { clusterAccess, type ClusterAccess, type Environment } from './client/kubeconfig.js';
-import { Transport } from './client/transport.js';
+import { ClusterTransport } from './client/transport.js';
 import { Cluster } from './cluster.js';
 import type { KubernetesLabel, KubernetesProvider } from './config.js';
 import { CreateMachine } from './create-machine.js';
@@ -50,7 +50,7 @@ export class KubernetesAdapter implements Adapter<KubernetesLabel> {
       // The transport loads undici, which takes a turn of its own.
       await nextTurn();
       const readAccess = (): ClusterAccess => clusterAccess(access.context, environment);
-      const transport = new Transport({ access, readAccess, env: environment.env, clock, log });
+      const transport = new ClusterTransport({ access, readAccess, env: environment.env, clock, log });
       const { callsPerSecond } = config;
       const client = new Client({ transport, clock, onApiCall, callsPerSecond, server: access.server });
       this.started = new Cluster({ config, client, clock, random, log });

@@ -55,7 +55,7 @@ export class TerminatingError extends ConflictError {}
 export class ExpiredError extends TransientError {}
 
 /** An answer with an error status. */
-export class ErrorStatus extends Error {
+export class ApiStatusError extends Error {
   constructor(
     readonly status: number,
     readonly text: string,
@@ -99,7 +99,7 @@ function make(Kind: new (message: string) => DriverError): MakeError {
 }
 
 /** Returns the `DriverError` for an answer with an error status. `source` is the origin of the credentials. */
-export function errorOf(attempted: Attempted, { status, text }: ErrorStatus, source = 'the context'): DriverError {
+export function errorOf(attempted: Attempted, { status, text }: ApiStatusError, source = 'the context'): DriverError {
   const failure = statusError(attempted, status, statusIn(text));
   if (status === 401) {
     failure.message += `; the cluster refuses the credentials of ${source}; replace them there, without a restart`;

@@ -28,23 +28,23 @@ const mapping = (description: string): JsonSchema => ({ type: ['object', 'null']
 const objects = (description: string): JsonSchema => ({ type: 'array', items: { type: 'object' }, description });
 
 const limits: Readonly<Record<string, JsonSchema>> = {
-  'max-servers': limit('Nodes of each pool at once. Default: unlimited.'),
-  'max-cores': limit('Sum of `cpu` of the nodes of each pool. Default: unlimited.'),
-  'max-ram': limit('Sum of `memory` of the nodes of each pool, MiB. Default: unlimited.'),
-  'max-resources': amounts('Limits of other resources of each pool, by the names in `extra-resources`.'),
+  'max-servers': limit('Maximum nodes of each pool. Default: unlimited.'),
+  'max-cores': limit('Maximum sum of `cpu` in each pool. Default: unlimited.'),
+  'max-ram': limit('Maximum sum of `memory` in each pool, MiB. Default: unlimited.'),
+  'max-resources': amounts('Limits of each pool for `extra-resources`.'),
 };
 
 const poolProperties: Readonly<Record<string, JsonSchema>> = {
-  'max-cores': limit("Sum of `cpu` of the nodes of this pool. Default: the provider's."),
-  'max-ram': limit("Sum of `memory` of the nodes of this pool, MiB. Default: the provider's."),
-  'max-resources': amounts("Limits of other resources of this pool; they replace the provider's one by one."),
-  'default-label-cpu': integer('Default of `cpu` of the labels.'),
-  'default-label-memory': integer('Default of `memory` of the labels, MiB.'),
-  'default-label-storage': integer('Default of `storage` of the labels, MB.'),
-  'default-label-cpu-limit': integer('Default of `cpu-limit` of the labels.'),
-  'default-label-memory-limit': integer('Default of `memory-limit` of the labels, MiB.'),
-  'default-label-storage-limit': integer('Default of `storage-limit` of the labels, MB.'),
-  'default-label-extra-resources': amounts('Default of `extra-resources` of the labels.'),
+  'max-cores': limit("Default: the provider's."),
+  'max-ram': limit("Default: the provider's."),
+  'max-resources': amounts("Replaces the provider's, one by one."),
+  'default-label-cpu': integer('Default of `cpu`.'),
+  'default-label-memory': integer('Default of `memory`.'),
+  'default-label-storage': integer('Default of `storage`.'),
+  'default-label-cpu-limit': integer('Default of `cpu-limit`.'),
+  'default-label-memory-limit': integer('Default of `memory-limit`.'),
+  'default-label-storage-limit': integer('Default of `storage-limit`.'),
+  'default-label-extra-resources': amounts('Default of `extra-resources`.'),
 };
 
 const environment: JsonSchema = {
@@ -58,7 +58,7 @@ const environment: JsonSchema = {
     required: ['name', 'value'],
     additionalProperties: false,
   },
-  description: 'Environment variables of the container.',
+  description: 'Environment variables.',
 };
 
 /** Keys that describe a pod, which a label with `spec` cannot have. */
@@ -73,54 +73,49 @@ const POD_PROPERTIES: Readonly<Record<string, JsonSchema>> = {
   'python-path': {
     ...text,
     default: 'auto',
-    description: 'Python interpreter in the container; `auto` lets Ansible find it.',
+    description: 'Python interpreter; `auto` lets Ansible find it.',
   },
-  'shell-type': { ...text, description: 'Shell in the container, by its name in Ansible. Default: `sh`.' },
-  cpu: integer('CPUs that the container requests. Default: `default-label-cpu` of the pool.'),
-  memory: integer('Memory that the container requests, MiB. Default: `default-label-memory` of the pool.'),
-  storage: integer('Ephemeral storage that the container requests, MB. Default: `default-label-storage` of the pool.'),
-  'cpu-limit': integer('Limit of the CPUs. Default: `default-label-cpu-limit` of the pool, else `cpu`.'),
-  'memory-limit': integer(
-    'Limit of the memory, MiB. Default: `default-label-memory-limit` of the pool, else `memory`.',
-  ),
-  'storage-limit': integer(
-    'Limit of the ephemeral storage, MB. Default: `default-label-storage-limit` of the pool, else `storage`.',
-  ),
-  'extra-resources': amounts('Further amounts that count against `max-resources`. The pod does not request them.'),
-  gpu: { type: 'number', minimum: 0, description: 'Amount of `gpu-resource` for the container.' },
-  'gpu-resource': { ...text, description: "Resource name of the cluster's GPUs, e.g. `nvidia.com/gpu`." },
+  'shell-type': { ...text, description: 'Shell, by its name in Ansible. Default: `sh`.' },
+  cpu: integer('Requested CPUs.'),
+  memory: integer('Requested memory, MiB.'),
+  storage: integer('Requested ephemeral storage, MB.'),
+  'cpu-limit': integer('Limit of CPUs. Default: `cpu`.'),
+  'memory-limit': integer('Limit of memory, MiB. Default: `memory`.'),
+  'storage-limit': integer('Limit of ephemeral storage, MB. Default: `storage`.'),
+  'extra-resources': amounts('Amounts that count for `max-resources`; the pod does not request them.'),
+  gpu: { type: 'number', minimum: 0, description: 'Amount of `gpu-resource`.' },
+  'gpu-resource': { ...text, description: 'Resource name of GPUs, e.g. `nvidia.com/gpu`.' },
   env: environment,
-  'node-selector': mapping('Labels of the cluster nodes on which the pod may run.'),
-  'scheduler-name': { ...text, description: 'Scheduler of the pod. Default: that of the cluster.' },
-  privileged: { type: 'boolean', description: 'Value of `securityContext.privileged` of the container.' },
-  volumes: objects('Volumes of the pod, as in the API of Kubernetes.'),
-  'volume-mounts': objects('Volume mounts of the container, as in the API of Kubernetes.'),
+  'node-selector': mapping('Labels of cluster nodes for the pod.'),
+  'scheduler-name': { ...text, description: "Scheduler of the pod. Default: the cluster's." },
+  privileged: { type: 'boolean', description: '`securityContext.privileged` of the container.' },
+  volumes: objects('Volumes, as in a pod.'),
+  'volume-mounts': objects('Volume mounts, as in a pod.'),
 };
 
-const PULL_SECRETS: JsonSchema = objects('Secrets for pulling the image, as in the API of Kubernetes: `[{name: …}]`.');
+const PULL_SECRETS: JsonSchema = objects('Secrets for pulling the image, as in a pod: `[{name: …}]`.');
 
 const commonLabelProperties: Readonly<Record<string, JsonSchema>> = {
   labels: {
     type: ['object', 'null'],
     propertyNames: { pattern: LABEL_NAME },
     additionalProperties: { type: ['string', 'number', 'boolean'], pattern: LABEL_VALUE },
-    description: 'Labels of the namespace and the pod in the cluster.',
+    description: 'Labels of the namespace and the pod.',
   },
   'dynamic-labels': {
     type: ['object', 'null'],
     propertyNames: { pattern: LABEL_NAME },
     additionalProperties: { type: 'string' },
-    description:
-      'Like `labels`, with data of the request, e.g. `{request.tenant_name}`. Characters that are invalid in labels become `-`.',
+    description: 'Labels with data of the request, e.g. `{request.tenant_name}`. Invalid characters become `-`.',
   },
   annotations: {
     type: ['object', 'null'],
     additionalProperties: { type: ['string', 'number', 'boolean'] },
-    description: 'Annotations of the pod in the cluster.',
+    description: 'Annotations of the pod.',
   },
   spec: {
     type: 'object',
-    description: 'The `spec` of the pod, which is used unchanged. Excludes all other keys that describe the pod.',
+    description: 'The unchanged `spec` of the pod. Excludes the other keys that describe it.',
   },
 };
 
@@ -140,7 +135,7 @@ const PARTS: Readonly<Record<Flavour, Parts>> = {
     context: {
       ...text,
       description:
-        'Context of the kubeconfig file. Default: its current context; without a file, the service account of the pod in which Nodepool runs.',
+        "Context of the kubeconfig file. Default: its current context; without a file, the service account of Nodepool's pod.",
     },
     isContextRequired: false,
     type: {

@@ -2,7 +2,7 @@
 
 import { describe, expect, it } from '@jest/globals';
 import type { Attempted } from '@nodepool/core';
-import { errorOf, ErrorStatus } from '../src/errors.js';
+import { errorOf, ApiStatusError } from '../src/errors.js';
 
 const create: Attempted = { operation: 'create pods in main', changesSomething: true, now: Date.UTC(2026, 0, 1) };
 
@@ -24,7 +24,7 @@ describe('an answer', () => {
     [404, status(404, 'NotFound'), 'not-found'],
     [409, status(409, 'Conflict'), 'conflict'],
   ])('with status %i and text %s has code %s', (code, text, expected) => {
-    expect(errorOf(create, new ErrorStatus(code, text))).toMatchObject({ code: expected });
+    expect(errorOf(create, new ApiStatusError(code, text))).toMatchObject({ code: expected });
   });
 
   it.each([
@@ -37,6 +37,6 @@ describe('an answer', () => {
     [503, 'transient'],
   ])('of a proxy with status %i is no error of the configuration, but has code %s', (code, expected) => {
     const text = '<html><body>refused</body></html>';
-    expect(errorOf(create, new ErrorStatus(code, text))).toMatchObject({ code: expected });
+    expect(errorOf(create, new ApiStatusError(code, text))).toMatchObject({ code: expected });
   });
 });

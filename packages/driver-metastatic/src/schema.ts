@@ -23,9 +23,7 @@ const seconds = (description: string, rest: JsonSchema = {}): JsonSchema => ({
 const hostKeyChecking: JsonSchema = {
   type: 'boolean',
   default: false,
-  description:
-    'If true, the launcher checks the login and the host keys of the backing node before each use of a slot. A backing ' +
-    'node that fails the check gets no further nodes.',
+  description: 'If true, the launcher checks login and host keys of the backing node before each use of a slot.',
 };
 
 export const schema: JsonSchema = providerSchema({
@@ -43,7 +41,7 @@ export const schema: JsonSchema = providerSchema({
       'backing-label': {
         type: 'string',
         minLength: 1,
-        description: 'Label of the nodes that are divided, of any provider, in the top-level `labels`.',
+        description: 'Label of the divided nodes, of any provider.',
       },
       'max-parallel-jobs': {
         type: 'integer',
@@ -51,19 +49,21 @@ export const schema: JsonSchema = providerSchema({
         maximum: MAX_SLOTS,
         $comment: 'the record of a backing node has all its slots, and ZooKeeper limits a record to 1 MB',
         default: DEFAULTS.slots,
-        description: `Number of nodes that a backing node serves at the same time, at most ${MAX_SLOTS}.`,
+        description: `Slots of a backing node, at most ${MAX_SLOTS}.`,
       },
-      'grace-time': seconds('Time for which a backing node without nodes is retained, in seconds.', {
+      'grace-time': seconds('Seconds after which a backing node without nodes is released.', {
         default: DEFAULTS.graceSeconds,
       }),
-      'min-retention-time': seconds('Minimum age of a backing node before it is released, in seconds.', {
+      'min-retention-time': seconds('Minimum age of a released backing node, in seconds.', {
         default: DEFAULTS.minRetentionSeconds,
       }),
       'max-age': seconds(
-        'Age from which a backing node gets no further nodes and is released without any, in seconds. Default: unlimited.',
-        { minimum: 1 },
+        'Age in seconds from which a backing node gets no further nodes and is released without any. Default: unlimited.',
+        {
+          minimum: 1,
+        },
       ),
-      'host-key-checking': { type: 'boolean', description: 'Overrides `host-key-checking` of the pool.' },
+      'host-key-checking': { type: 'boolean', description: "Default: the pool's." },
     },
   },
 });

@@ -12,12 +12,12 @@ const names: JsonSchema = { type: 'array', items: text };
 
 const limit = (what: string): JsonSchema => ({
   type: 'integer',
-  description: `${what} of all nodes of this pool. Default: unlimited.`,
+  description: `Maximum ${what}. Default: unlimited.`,
 });
 
 const configDrive: JsonSchema = {
   type: 'boolean',
-  description: 'If true, servers with this image get a config drive. Default: the cloud decides.',
+  description: 'If true, servers get a config drive. Default: the cloud decides.',
 };
 
 const properties = (description: string): JsonSchema => ({
@@ -37,22 +37,22 @@ export const schema: JsonSchema = providerSchema({
       cloud: { ...text, description: 'Name of the cloud in `clouds.yaml`.' },
       'region-name': {
         type: ['string', 'null'],
-        description: "Region to use. Default: `region_name` of the cloud, or the cloud's only one.",
+        description: 'Region. Default: `region_name` of the cloud, or its only one.',
       },
       ...imageUploadProperties,
       'clean-floating-ips': {
         type: 'boolean',
         default: false,
         description:
-          'If true, the driver deletes every unattached floating IP of the project, including those that Nodepool did not create. Floating IPs of deleted nodes are always deleted.',
+          'If true, the driver deletes every unattached floating IP of the project, including those of other programs.',
       },
       'port-cleanup-interval': {
         type: 'integer',
         minimum: 0,
         default: DEFAULT_PORT_CLEANUP_SECONDS,
-        description: 'Time after which a DOWN port of a nonexistent server is deleted, in seconds. 0: never.',
+        description: 'Seconds after which a DOWN port of a nonexistent server is deleted. 0: never.',
       },
-      'nodepool-id': { type: ['string', 'null'], description: 'Has no effect; accepted for old files.' },
+      'nodepool-id': { type: ['string', 'null'], description: 'No effect; accepted for old files.' },
     },
   },
   pool: {
@@ -60,11 +60,11 @@ export const schema: JsonSchema = providerSchema({
     properties: {
       'availability-zones': {
         ...names,
-        description: 'Zones to use; all nodes of a request are in one. Default: all zones of the cloud.',
+        description: 'Zones; all nodes of a request are in one. Default: all.',
       },
       networks: {
         ...names,
-        description: "Names or ids of the servers' networks, in this order. Default: the only network of the project.",
+        description: "Names or ids of networks, in this order. Default: the project's only one.",
       },
       'security-groups': {
         ...names,
@@ -73,17 +73,17 @@ export const schema: JsonSchema = providerSchema({
       'auto-floating-ip': {
         type: 'boolean',
         default: true,
-        description: 'If true, servers without a public address get a floating IP, if the cloud supports it.',
+        description: 'If true, servers without a public address get a floating IP, if the cloud has them.',
       },
       'ignore-provider-quota': {
         type: 'boolean',
         default: false,
-        description: "If true, the launcher ignores the cloud's quota; the limits of the pool still apply.",
+        description: "If true, the launcher ignores the cloud's quota, but not the limits of the pool.",
       },
-      'max-cores': limit('Cores'),
-      'max-ram': limit('Memory, in MiB,'),
-      'max-volumes': limit('Volumes'),
-      'max-volume-gb': limit('Size of the volumes, in GB,'),
+      'max-cores': limit('cores'),
+      'max-ram': limit('memory, MiB'),
+      'max-volumes': limit('volumes'),
+      'max-volume-gb': limit('size of all volumes, GB'),
     },
   },
   label: {
@@ -96,39 +96,38 @@ export const schema: JsonSchema = providerSchema({
       'min-ram': {
         type: 'integer',
         minimum: 0,
-        description: 'Minimum memory in MiB; the smallest flavor with that memory is used.',
+        description: 'Minimum memory, MiB; selects the smallest flavor that has it.',
       },
       'flavor-name': {
         ...text,
-        description: 'Name or id of the flavor; together with `min-ram`, a part of its name.',
+        description: 'Name or id of the flavor; with `min-ram`, a part of its name.',
       },
       'flavor-names': {
         ...names,
         minItems: 1,
         uniqueItems: true,
-        description:
-          'Alternatives to `flavor-name`, in the order of preference: a node gets the next flavor if the cloud has no capacity for one.',
+        description: 'Alternatives, the preferred flavor first; the next is used if the cloud has no capacity.',
       },
-      'key-name': { type: ['string', 'null'], description: 'Name of a key pair of the user.' },
+      'key-name': { type: ['string', 'null'], description: 'Key pair of the user.' },
       'console-log': {
         type: 'boolean',
         default: false,
-        description: "If true, the launcher logs the server's console output when the login never answers.",
+        description: 'If true, the console output is logged when the login never answers.',
       },
       'boot-from-volume': {
         type: 'boolean',
         default: false,
-        description: 'If true, the server boots from a volume, which is deleted with it.',
+        description: 'If true, servers boot from a volume, deleted with them.',
       },
       'volume-size': {
         type: 'integer',
         minimum: 1,
         default: DEFAULT_VOLUME_SIZE_GB,
-        description: 'Size of that volume in GB.',
+        description: 'Size of that volume, GB.',
       },
-      'instance-properties': properties("Added to the server's metadata; values of at most 255 characters."),
+      'instance-properties': properties('Metadata of the server; values of at most 255 characters.'),
       'dynamic-instance-properties': properties(
-        "Added to the server's metadata, with data of the request: `{request.id}`, `{request.labels}`, `{request.requestor}`, `{request.requestor_data}`, `{request.relative_priority}`, `{request.event_id}`, `{request.created_time}`, `{request.tenant_name}`. `{request.requestor_data[key]}` selects a value inside of the data. Each can have a width or a number of digits: `{request.id:>20}`, `{request.created_time:.0f}`. `{{` and `}}` stand for braces.",
+        'Metadata with data of the request, e.g. `{request.tenant_name}`, truncated to 255 bytes.',
       ),
       userdata: { type: ['string', 'null'], description: 'User data of the server.' },
       networks: { ...names, description: "Default: the pool's." },
@@ -136,15 +135,15 @@ export const schema: JsonSchema = providerSchema({
   },
   diskImage: {
     properties: {
-      meta: properties('Properties of the image in the cloud.'),
+      meta: properties('Properties of the image.'),
       'config-drive': configDrive,
     },
   },
   cloudImage: {
     rules: [{ not: { required: ['image-id', 'image-name'] } }],
     properties: {
-      'image-id': { ...text, description: 'Id of the image in the cloud.' },
-      'image-name': { ...text, description: 'Name of the image in the cloud. Default: `name`.' },
+      'image-id': { ...text, description: 'Id of the image.' },
+      'image-name': { ...text, description: 'Name of the image. Default: `name`.' },
       'config-drive': configDrive,
     },
   },

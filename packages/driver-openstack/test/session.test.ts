@@ -6,7 +6,7 @@ import type { Cloud } from '../src/client/cloud.js';
 import { Compute } from '../src/client/compute.js';
 import { Networking } from '../src/client/network.js';
 import { Session } from '../src/client/session.js';
-import type { HttpAnswer, HttpRequest, Transport } from '../src/client/transport.js';
+import type { HttpAnswer, HttpRequest, HttpTransport } from '../src/client/transport.js';
 import { callOn, failureOf, simulatedTime } from '@nodepool/driver-kit';
 import { openCloud, section, type OpenCloud } from './cloud.js';
 import { TestProvider } from './provider.js';
@@ -37,7 +37,7 @@ const endpoints = ['north', 'south'].map((region) => ({
 type Answerer = (request: HttpRequest, count: number) => HttpAnswer | Promise<HttpAnswer>;
 
 /** A scripted cloud; logins return `token-1`, `token-2`, … */
-class Script implements Transport {
+class Script implements HttpTransport {
   readonly requests: HttpRequest[] = [];
   logins = 0;
   closed = false;
@@ -78,7 +78,7 @@ function json(status: number, body: unknown, headers: Record<string, string> = {
 const time = simulatedTime();
 
 function sessionOn(
-  transport: Transport,
+  transport: HttpTransport,
   change: Partial<Cloud> = { regionName: 'north' },
   callsPerSecond = Infinity,
 ): { session: Session; calls: ApiCall[] } {
@@ -197,7 +197,7 @@ describe('a session', () => {
   });
 
   it('ends an aborted call although its login gets no answer', async () => {
-    const silent: Transport = { send: () => new Promise(() => undefined), close: () => Promise.resolve() };
+    const silent: HttpTransport = { send: () => new Promise(() => undefined), close: () => Promise.resolve() };
     const { session } = sessionOn(silent);
     const controller = new AbortController();
     const failure = failureOf(session.requestJson(LIMITS, { ...callOn(time.clock), signal: controller.signal }));

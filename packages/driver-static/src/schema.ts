@@ -15,7 +15,7 @@ const node: JsonSchema = {
   properties: {
     name: { ...text, description: 'Host name or address of the machine.' },
     labels: {
-      description: 'Labels of the machine, each in the top-level `labels`: a list, or a string with spaces.',
+      description: 'Labels of the machine: a list, or a string with spaces.',
       type: ['array', 'string'],
       items: text,
       minItems: 1,
@@ -26,38 +26,36 @@ const node: JsonSchema = {
       type: 'integer',
       minimum: 1,
       default: DEFAULTS.timeoutSeconds,
-      description: 'Maximum time until the port answers with its host keys, in seconds.',
+      description: 'Seconds until the port must answer with its host keys.',
     },
     'connection-type': {
       ...text,
       default: DEFAULTS.connectionType,
-      description: 'Type of the connection to the node: `ssh`, `winrm`, `network_cli`, …',
+      description: 'Connection type: `ssh`, `winrm`, `network_cli`, …',
     },
-    'connection-port': { ...port, description: 'Port for logins. Default: 22; for `winrm` 5986.' },
-    'ssh-port': { ...port, description: 'Former name of `connection-port`, which is preferred.' },
+    'connection-port': { ...port, description: 'Login port. Default: 22; for `winrm` 5986.' },
+    'ssh-port': { ...port, description: 'Former name of `connection-port`.' },
     'host-key': {
-      description:
-        'Host keys that the machine must have, each as `<type> <base64>`: a string or a list. Default: any keys.',
+      description: 'Required host keys, each as `<type> <base64>`. Default: any.',
       type: ['array', 'string'],
       items: text,
     },
     'host-key-checking': {
       type: 'boolean',
       default: true,
-      description:
-        'If true, the launcher checks the port and the host keys. If false, the machine always counts as usable.',
+      description: 'If false, the machine always counts as usable.',
     },
     'python-path': {
       type: 'string',
       default: DEFAULTS.pythonPath,
-      description: 'Python interpreter on the machine; `auto` lets Ansible find it.',
+      description: 'Python interpreter; `auto` lets Ansible find it.',
     },
-    'shell-type': { type: 'string', description: 'Shell on the machine, by its name in Ansible.' },
+    'shell-type': { type: 'string', description: 'Shell, by its name in Ansible.' },
     'max-parallel-jobs': {
       type: 'integer',
       minimum: 0,
       default: DEFAULTS.slots,
-      description: 'Number of nodes on the machine at the same time.',
+      description: 'Nodes on the machine at the same time.',
     },
   },
 };

@@ -1,6 +1,7 @@
 /** A gateway: the API on the leases of an ensemble. Several gateways can serve one ensemble. */
 
 import { readFile } from 'node:fs/promises';
+import { isDeepStrictEqual } from 'node:util';
 import type { Logger, TaskSupervisor } from '@nodepool/core';
 import type { LiveSettings } from '@nodepool/daemon';
 import type { Store } from '@nodepool/store';
@@ -72,9 +73,15 @@ export class Gateway {
       streams.close();
       this.tasks.run('apply the settings', () => this.apply(server, changed));
     });
-    const address = await server.start(settings.current.listen);
+    const { listen, tls } = settings.current;
+    const { port } = await server.start(listen);
+    log.info('Gateway listens', { address: listen.address, port, tls: tls !== undefined });
+    settings.onChange(({ listen: changed }) => {
+      if (isDeepStrictEqual(changed, listen)) return;
+      log.warn('A changed address takes effect at the next start of the program', { listen: changed });
+    });
     this.tasks.run('read the leases', () => leases.start());
-    return address;
+    return { port };
   }
 
   dump(log: Logger): void {

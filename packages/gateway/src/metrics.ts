@@ -6,7 +6,7 @@ import { LEASE_STATES, type LeaseRecord, type LeaseState } from './leases/record
 export const LEASES: Gauge<'state'> = {
   kind: 'gauge',
   name: 'nodepool_gateway_leases',
-  help: 'Leases by state.',
+  help: 'Leases.',
   labels: ['state'],
   statsd: ({ state }) => [`nodepool.gateway.leases.${state}`],
 };
@@ -14,7 +14,7 @@ export const LEASES: Gauge<'state'> = {
 export const LEASE_NODES: Gauge<never> = {
   kind: 'gauge',
   name: 'nodepool_gateway_lease_nodes',
-  help: 'Nodes that belong to leases.',
+  help: 'Nodes of leases.',
   labels: [],
   statsd: () => ['nodepool.gateway.nodes'],
 };
@@ -22,7 +22,7 @@ export const LEASE_NODES: Gauge<never> = {
 export const LEASE_READY: Duration<never> = {
   kind: 'duration',
   name: 'nodepool_gateway_lease_ready_seconds',
-  help: 'Times from the creation of a lease until it had its nodes.',
+  help: 'Time from the creation of a lease until it had its nodes.',
   labels: [],
   buckets: [0.5, 1, 2, 5, 10, 30, 60, 120, 300, 600, 1800, 3600],
   statsd: () => ['nodepool.gateway.ready'],
@@ -31,7 +31,7 @@ export const LEASE_READY: Duration<never> = {
 export const LEASE_ENDS: Counter<'reason' | 'outcome'> = {
   kind: 'counter',
   name: 'nodepool_gateway_lease_ends_total',
-  help: 'Leases that this gateway has ended, by reason and by the outcome that the holder reported.',
+  help: 'Leases that this gateway has ended, with the outcome that the holder reported.',
   labels: ['reason', 'outcome'],
   statsd: ({ reason, outcome }) => [`nodepool.gateway.end.${reason}.${outcome}`],
 };
@@ -39,7 +39,7 @@ export const LEASE_ENDS: Counter<'reason' | 'outcome'> = {
 export const HTTP_REQUESTS: Duration<'operation' | 'status'> = {
   kind: 'duration',
   name: 'nodepool_gateway_request_duration_seconds',
-  help: 'Durations of requests by operation of the API and by status; without streams.',
+  help: 'Durations of requests, without streams.',
   labels: ['operation', 'status'],
   buckets: [0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 5],
   statsd: ({ operation, status }) => [`nodepool.gateway.request.${operation}.${status}`],
@@ -56,7 +56,7 @@ export const STREAMS: Gauge<never> = {
 export const SETTINGS_PROBLEMS: Gauge<never> = {
   kind: 'gauge',
   name: 'nodepool_gateway_settings_problems',
-  help: 'Number of problems in the refused settings or token file; 0 if the files are in force.',
+  help: 'Problems in refused settings or tokens.',
   labels: [],
   statsd: () => [],
 };

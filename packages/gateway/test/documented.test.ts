@@ -31,7 +31,7 @@ it('the commands with curl create, follow, renew and release a lease', async () 
   expect(ended).toMatchObject({ name: 'build 17', lifetime: 1800, end: { reason: 'released' } });
 });
 
-it('every key of the settings, every error and every reason of an end is documented', () => {
+it('every phase and every reason of an end is documented', () => {
   const description = JSON.parse(readFileSync(join(__dirname, '..', 'openapi.json'), 'utf8')) as {
     readonly components: {
       readonly schemas: Readonly<

@@ -1,65 +1,21 @@
 /** The program `nodepool-garm` with a gateway, called as GARM calls an external provider. */
 
-import { spawn, type ChildProcess } from 'node:child_process';
-import { once } from 'node:events';
-import { existsSync, readFileSync } from 'node:fs';
-import { chmod, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
-import { tmpdir, userInfo } from 'node:os';
-import { dirname, join } from 'node:path';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import type { LeaseDocument } from '@nodepool/requestor/http';
-import { TOKENS, until, World, type RunningGateway } from './support/world.js';
+import { readdir, rm, writeFile } from 'node:fs/promises';
+import { userInfo } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, it } from '@jest/globals';
+import { BROKEN_SSH, LOCAL_SSH, ProgramSite, type ProgramRun } from './support/program-site.js';
+import { TOKENS, until } from './support/world.js';
 
-const PROGRAM = join(dirname(require.resolve('@nodepool/cli/package.json')), 'dist', 'garm', 'bin.js');
 const CONTROLLER = '026f0a09-dead-4cd1-a4cf-9a0e2f3b3b4f';
 const POOL = '9dcf590a-1192-4a9c-b3e4-e0902974c2c0';
 const [NOT_FOUND, DUPLICATE] = [30, 31];
 
-/** An ssh that runs the command line here in a session of its own, as sshd does on a node. */
-const LOCAL_SSH = `#!/bin/sh
-for last; do :; done
-exec setsid --wait sh -c "$last"
-`;
-
-let world: World;
-let gateway: RunningGateway;
-let folder = '';
-const children: ChildProcess[] = [];
-
-beforeAll(async () => {
-  if (!existsSync(PROGRAM)) throw new Error('the program is not built; run `pnpm build` first');
-  world = await World.start();
-  gateway = await world.gateway();
-});
-beforeEach(async () => {
-  world.launcher.mode = 'serve';
-  folder = await mkdtemp(join(tmpdir(), 'garm-test-'));
-  await writeFile(join(folder, 'token'), TOKENS.acme);
-  await fakeSsh(LOCAL_SSH);
-  await configure();
-});
-afterEach(async () => {
-  for (const child of children.splice(0)) child.kill('SIGKILL');
-  for (const lease of await leases()) await gateway.client().release(lease.id);
-  await world.clean();
-  await rm(folder, { recursive: true });
-});
-afterAll(() => world.stop());
-
-async function fakeSsh(text: string): Promise<void> {
-  await writeFile(join(folder, 'ssh'), text);
-  await chmod(join(folder, 'ssh'), 0o755);
-}
+const site = new ProgramSite('garm', () => configure());
 
 async function configure(more: object = {}): Promise<void> {
-  const settings = { gateway: gateway.url, 'token-file': 'token', 'runner-user': userInfo().username, ...more };
-  await writeFile(join(folder, 'nodepool.yaml'), JSON.stringify(settings));
-}
-
-interface Call {
-  readonly child: ChildProcess;
-  readonly done: Promise<Answer>;
-  noted: string;
+  const settings = { gateway: site.gateway.url, 'token-file': 'token', 'runner-user': userInfo().username, ...more };
+  await writeFile(join(site.folder, 'nodepool.yaml'), JSON.stringify(settings));
 }
 
 interface Answer {
@@ -70,28 +26,17 @@ interface Answer {
 
 type Variables = Readonly<Record<string, string>>;
 
-function start(command: string, input = '', variables: Variables = {}): Call {
+function start(command: string, input = '', variables: Variables = {}): ProgramRun {
   const env = {
-    ...{ GARM_COMMAND: command, GARM_PROVIDER_CONFIG_FILE: join(folder, 'nodepool.yaml') },
-    ...{ GARM_CONTROLLER_ID: CONTROLLER, GARM_POOL_ID: POOL, GARM_INTERFACE_VERSION: 'v0.1.1' },
-    ...{ PATH: `${folder}:/usr/bin:/bin`, HOME: folder, ...variables },
+    ...{ GARM_COMMAND: command, GARM_PROVIDER_CONFIG_FILE: join(site.folder, 'nodepool.yaml') },
+    ...{ GARM_CONTROLLER_ID: CONTROLLER, GARM_POOL_ID: POOL, GARM_INTERFACE_VERSION: 'v0.1.1', ...variables },
   };
-  const child = spawn(process.execPath, [PROGRAM], { env, stdio: ['pipe', 'pipe', 'pipe'] });
-  children.push(child);
-  child.stdin.on('error', () => undefined).end(input);
-  let stdout = '';
-  child.stdout.on('data', (data: Buffer) => void (stdout += String(data)));
-  const call: Call = {
-    child,
-    noted: '',
-    done: once(child, 'close').then(([code]) => ({ code: code as number | null, stdout, stderr: call.noted })),
-  };
-  child.stderr.on('data', (data: Buffer) => void (call.noted += String(data)));
-  return call;
+  return site.run([], { env, input });
 }
 
 async function garm(command: string, variables: Variables = {}, input = ''): Promise<Answer> {
-  return await start(command, input, variables).done;
+  const run = start(command, input, variables);
+  return { code: await run.code, stdout: run.printed, stderr: run.noted };
 }
 
 function template(text: string): string {
@@ -100,7 +45,7 @@ function template(text: string): string {
 
 /** Returns the input of a creation, as GARM 0.2 writes it. */
 function bootstrap(name: string, more: object = {}): string {
-  const script = `#!/bin/bash\necho "$0 {{ .RunnerName }} {{ .CallbackToken }}" >> ${folder}/installed\n`;
+  const script = `#!/bin/bash\necho "$0 {{ .RunnerName }} {{ .CallbackToken }}" >> ${site.folder}/installed\n`;
   return JSON.stringify({
     ...{ name, tools: [], repo_url: 'https://github.com/acme/widgets' },
     ...{
@@ -118,12 +63,6 @@ async function create(name: string, more: object = {}, variables: Variables = {}
   return await garm('CreateInstance', variables, bootstrap(name, more));
 }
 
-async function leases(): Promise<LeaseDocument[]> {
-  const all: LeaseDocument[] = [];
-  for await (const lease of gateway.client().list()) if (['waiting', 'ready'].includes(lease.state)) all.push(lease);
-  return all;
-}
-
 function json(answer: Answer): unknown {
   return JSON.parse(answer.stdout);
 }
@@ -135,8 +74,7 @@ async function namesListed(variables: Variables = {}): Promise<string[]> {
 }
 
 async function installed(times: number): Promise<string[]> {
-  const file = join(folder, 'installed');
-  const lines = (): string[] => (existsSync(file) ? readFileSync(file, 'utf8').trimEnd().split('\n') : []);
+  const lines = (): string[] => site.textOf('installed')?.trimEnd().split('\n') ?? [];
   await until(() => Promise.resolve(lines().length >= times));
   return lines();
 }
@@ -145,7 +83,7 @@ describe('the life of an instance', () => {
   it('begins with the installation of the runner, and ends with its deletion', async () => {
     const created = await create('garm-one');
     expect(created.code).toBe(0);
-    const [lease] = await leases();
+    const [lease] = await site.leases();
     const expected = {
       ...{ provider_id: lease?.id, name: 'garm-one', os_type: 'linux', os_arch: 'amd64', status: 'running' },
       addresses: [{ address: '192.0.2.7', type: 'public' }],
@@ -165,7 +103,7 @@ describe('the life of an instance', () => {
     expect((await garm('Stop', { GARM_INSTANCE_ID: 'garm-one' })).code).toBe(1);
     for (const id of [lease?.id ?? '', lease?.id ?? '', 'garm-one']) {
       expect(await garm('DeleteInstance', { GARM_INSTANCE_ID: id })).toMatchObject({ code: 0, stdout: '' });
-      await world.clean();
+      await site.world.clean();
     }
     expect((await garm('GetInstance', { GARM_INSTANCE_ID: lease?.id ?? '' })).code).toBe(NOT_FOUND);
     expect((await garm('Start', { GARM_INSTANCE_ID: 'garm-one' })).code).toBe(NOT_FOUND);
@@ -182,10 +120,10 @@ describe('the life of an instance', () => {
   });
 
   it('may have scripts before the installation, which run in order', async () => {
-    const note = (text: string): string => template(`#!/bin/sh\necho ${text} >> ${folder}/installed\n`);
+    const note = (text: string): string => template(`#!/bin/sh\necho ${text} >> ${site.folder}/installed\n`);
     const script = '{{- if .UseJITConfig }}\necho jit {{ .ExtraContext.where }}{{ else }}\nexit 1{{ end }}';
     const extra = {
-      runner_install_template: template(`${script} >> ${folder}/installed`),
+      runner_install_template: template(`${script} >> ${site.folder}/installed`),
       pre_install_scripts: { '20-b': note('second'), '10 a;$(false)': note('first') },
       extra_context: { where: 'lab' },
     };
@@ -195,10 +133,8 @@ describe('the life of an instance', () => {
 
   it('shows a lost node as an error', async () => {
     await create('garm-four');
-    const [lease] = await leases();
-    const node = lease?.nodes[0]?.id ?? '';
-    const handle = await world.launcher.store.nodes.adopt(node, `lease/${lease?.id}`);
-    await handle?.release({ state: 'deleting' });
+    const [lease] = await site.leases();
+    await site.loseNode(lease);
     // A lease all of whose nodes are lost has ended.
     await until(async () => (await garm('GetInstance', { GARM_INSTANCE_ID: lease?.id ?? '' })).code === NOT_FOUND);
   });
@@ -223,29 +159,29 @@ describe('a failed creation', () => {
     expect([code, stderr]).toEqual([1, expect.stringContaining(reason)]);
     const { status, provider_fault: fault } = JSON.parse(stdout) as Record<string, string>;
     expect([status, Buffer.from(fault ?? '', 'base64').toString()]).toEqual(['error', expect.stringContaining(reason)]);
-    expect(await leases()).toEqual([]);
+    expect(await site.leases()).toEqual([]);
   });
 
   it('releases its lease', async () => {
-    await fakeSsh('#!/bin/sh\nexit 255\n');
+    await site.executable('ssh', BROKEN_SSH);
     expect((await create('garm-ssh')).code).toBe(1);
-    await fakeSsh(LOCAL_SSH.replace('exec setsid', 'head -c 3 | setsid'));
+    await site.executable('ssh', LOCAL_SSH.replace('exec setsid', 'head -c 3 | setsid'));
     const truncated = await create('garm-cut');
     expect([truncated.code, truncated.stderr]).toEqual([1, expect.stringContaining('did not arrive completely')]);
-    world.launcher.mode = 'fail';
+    site.world.launcher.mode = 'fail';
     const failed = await create('garm-fail');
     expect([failed.code, failed.stderr]).toEqual([1, expect.stringContaining('the image is missing')]);
     await configure({ timeout: 1 });
-    world.launcher.mode = 'wait';
+    site.world.launcher.mode = 'wait';
     const late = await create('garm-late');
     expect([late.code, late.stderr]).toEqual([1, expect.stringContaining('no node within 1 s')]);
-    await world.clean();
-    expect(await leases()).toEqual([]);
-    expect(existsSync(join(folder, 'installed'))).toBe(false);
+    await site.world.clean();
+    expect(await site.leases()).toEqual([]);
+    expect(site.textOf('installed')).toBeUndefined();
   });
 
   it('is refused if the token does not permit the label', async () => {
-    await writeFile(join(folder, 'token'), TOKENS.small);
+    await site.useToken(TOKENS.small);
     const refused = await create('garm-windows', { image: 'windows' });
     expect([refused.code, refused.stderr]).toEqual([1, expect.stringContaining('does not permit')]);
   });
@@ -258,20 +194,23 @@ describe('a killed creation', () => {
       ['serve', 'lease'],
       ['serve', 'in-use'],
     ] as const) {
-      world.launcher.mode = mode;
-      await fakeSsh(LOCAL_SSH.replace('exec', `while [ -e ${folder}/blocked ]; do sleep 0.1; done; exec`));
-      await writeFile(join(folder, 'blocked'), '');
+      site.world.launcher.mode = mode;
+      await site.executable(
+        'ssh',
+        LOCAL_SSH.replace('exec', `while [ -e ${site.folder}/blocked ]; do sleep 0.1; done; exec`),
+      );
+      await writeFile(join(site.folder, 'blocked'), '');
       const killed = start('CreateInstance', bootstrap('garm-killed'));
-      await until(() => Promise.resolve(killed.noted.includes(text)));
+      await killed.notes(text);
       killed.child.kill('SIGKILL');
-      await killed.done;
-      const open = await leases();
+      await killed.code;
+      const open = await site.leases();
       expect(open.map(({ lifetime }) => lifetime)).toEqual([600]);
       expect(await namesListed()).toEqual(['garm-killed']);
       expect((await garm('DeleteInstance', { GARM_INSTANCE_ID: 'garm-killed' })).code).toBe(0);
-      await world.clean();
+      await site.world.clean();
       expect(await namesListed()).toEqual([]);
-      await rm(join(folder, 'blocked'));
+      await rm(join(site.folder, 'blocked'));
     }
   });
 });
@@ -284,11 +223,11 @@ describe('look-alikes', () => {
     await create('garm-same', {}, other);
     await create('garm-same', { pool_id: otherPool.GARM_POOL_ID }, otherPool);
     await create('garm-same-2', {}, other);
-    const [garmLease] = (await leases()).slice(-1);
+    const [garmLease] = (await site.leases()).slice(-1);
     // A lease of another program that contains the same data, and one that has the same name.
-    await gateway.client().create({ labels: ['debian'], name: 'not of GARM', data: garmLease?.data ?? null });
-    await gateway.client().create({ labels: ['debian'], name: garmLease?.name ?? '', data: { garm: 'other' } });
-    const before = await leases();
+    await site.gateway.client().create({ labels: ['debian'], name: 'not of GARM', data: garmLease?.data ?? null });
+    await site.gateway.client().create({ labels: ['debian'], name: garmLease?.name ?? '', data: { garm: 'other' } });
+    const before = await site.leases();
     expect(before).toHaveLength(6);
 
     expect(await namesListed()).toEqual(['garm-same']);
@@ -300,11 +239,11 @@ describe('look-alikes', () => {
     for (const name of ['garm', 'garm-sam', 'garm-same-2', '*', '']) {
       expect((await garm('DeleteInstance', { GARM_INSTANCE_ID: name })).code).toBe(name === '' ? 1 : 0);
     }
-    expect(await leases()).toHaveLength(6);
+    expect(await site.leases()).toHaveLength(6);
     expect((await garm('RemoveAllInstances')).code).toBe(0);
-    expect(await leases()).toHaveLength(5);
+    expect(await site.leases()).toHaveLength(5);
     expect((await garm('RemoveAllInstances', { GARM_POOL_ID: '' })).code).toBe(0);
-    expect(await leases()).toHaveLength(4);
+    expect(await site.leases()).toHaveLength(4);
     expect(await namesListed(other)).toEqual(['garm-same', 'garm-same-2']);
   });
 });
@@ -339,7 +278,7 @@ describe('the interface', () => {
   });
 
   it('reports a gateway that refuses the token', async () => {
-    await writeFile(join(folder, 'token'), 'wrong');
+    await site.useToken('wrong');
     expect((await garm('ListInstances')).code).toBe(1);
   });
 });

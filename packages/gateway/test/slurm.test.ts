@@ -1,22 +1,10 @@
 /** The program `nodepool-slurm` with a gateway and a stand-in for `scontrol`, called as slurmctld calls it. */
 
-import { spawn, type ChildProcess } from 'node:child_process';
-import { once } from 'node:events';
-import { existsSync, readFileSync } from 'node:fs';
-import { chmod, mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
-import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from '@jest/globals';
-import type { LeaseDocument } from '@nodepool/requestor/http';
-import { inState, TOKENS, until, World, type RunningGateway } from './support/world.js';
-
-const PROGRAM = join(dirname(require.resolve('@nodepool/cli/package.json')), 'dist', 'slurm', 'bin.js');
-
-/** An ssh that runs the command line here. */
-const LOCAL_SSH = `#!/bin/sh
-for last; do :; done
-exec sh -c "$last"
-`;
+import { mkdir, readdir, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { expect, it } from '@jest/globals';
+import { ProgramSite, type ProgramRun } from './support/program-site.js';
+import { inState, TOKENS, until } from './support/world.js';
 
 /** The output of Slurm 22.05, with one file for each node that it shows. */
 const SCONTROL = `#!/bin/sh
@@ -41,79 +29,30 @@ case "$*" in
 esac
 `;
 
-let world: World;
-let gateway: RunningGateway;
-let folder = '';
-const children: ChildProcess[] = [];
-
-beforeAll(async () => {
-  if (!existsSync(PROGRAM)) throw new Error('the program is not built; run `pnpm build` first');
-  world = await World.start();
-  gateway = await world.gateway();
+const site = new ProgramSite('slurm', async () => {
+  await mkdir(join(site.folder, 'nodes'));
+  await writeFile(join(site.folder, 'partition'), 'cloud1,cloud2,cloud3');
+  await site.executable('scontrol', SCONTROL);
 });
-beforeEach(async () => {
-  world.launcher.mode = 'serve';
-  folder = await mkdtemp(join(tmpdir(), 'slurm-test-'));
-  await mkdir(join(folder, 'nodes'));
-  await writeFile(join(folder, 'token'), TOKENS.acme);
-  await writeFile(join(folder, 'partition'), 'cloud1,cloud2,cloud3');
-  await executable('ssh', LOCAL_SSH);
-  await executable('scontrol', SCONTROL);
-});
-afterEach(async () => {
-  for (const child of children.splice(0)) child.kill('SIGKILL');
-  for (const { id } of await leases()) await gateway.client().release(id);
-  await world.clean();
-  await rm(folder, { recursive: true });
-});
-afterAll(() => world.stop());
-
-async function executable(name: string, text: string): Promise<void> {
-  await writeFile(join(folder, name), text);
-  await chmod(join(folder, name), 0o755);
-}
 
 /** Sets the state in which Slurm shows a node. */
 async function setState(node: string, state: string, more = ''): Promise<void> {
-  await writeFile(join(folder, 'nodes', node), `NodeName=${node} NodeAddr=${node} State=${state} CPUs=1${more}\n`);
+  await writeFile(join(site.folder, 'nodes', node), `NodeName=${node} NodeAddr=${node} State=${state} CPUs=1${more}\n`);
 }
 
-function start(...args: readonly string[]): Program {
-  return new Program(args);
+function start(...args: readonly string[]): ProgramRun {
+  const script = `echo "$SLURM_NODE" >>${site.folder}/started`;
+  const token = join(site.folder, 'token');
+  const env = { FAKE_SLURM: site.folder, NODEPOOL_GATEWAY: site.gateway.url, NODEPOOL_TOKEN_FILE: token };
+  return site.run(['--label', 'big*=windows', '--label', 'debian', '--start', script, ...args], { env });
 }
 
 async function codeOf(...args: readonly string[]): Promise<number | null> {
   return start(...args).code;
 }
 
-class Program {
-  readonly child: ChildProcess;
-  readonly code: Promise<number | null>;
-  noted = '';
-
-  constructor(args: readonly string[]) {
-    const script = `echo "$SLURM_NODE" >>${folder}/started`;
-    const env = {
-      ...{ PATH: `${folder}:/usr/bin:/bin`, HOME: folder, TMPDIR: folder, FAKE_SLURM: folder },
-      ...{ NODEPOOL_GATEWAY: gateway.url, NODEPOOL_TOKEN_FILE: join(folder, 'token') },
-    };
-    const options = ['--label', 'big*=windows', '--label', 'debian', '--start', script];
-    this.child = spawn(process.execPath, [PROGRAM, ...options, ...args], { env, stdio: ['ignore', 'ignore', 'pipe'] });
-    children.push(this.child);
-    this.code = once(this.child, 'close').then(([code]) => code as number | null);
-    this.child.stderr?.on('data', (data: Buffer) => void (this.noted += String(data)));
-  }
-}
-
 function textOf(name: string): string {
-  return existsSync(join(folder, name)) ? readFileSync(join(folder, name), 'utf8') : '';
-}
-
-async function leases(...states: readonly string[]): Promise<LeaseDocument[]> {
-  const found: LeaseDocument[] = [];
-  const wanted = states.length === 0 ? ['waiting', 'ready'] : states;
-  for await (const lease of gateway.client().list()) if (wanted.includes(lease.state)) found.push(lease);
-  return found;
+  return site.textOf(name) ?? '';
 }
 
 function nameOf(node: string): string {
@@ -125,7 +64,7 @@ it('leases a node for each name once, however often Slurm resumes it', async () 
   const two = [start('resume', 'cloud1,cloud2'), start('resume', 'cloud1,cloud2')];
   expect(await Promise.all(two.map(({ code }) => code))).toEqual([0, 0]);
   expect(await codeOf('resume', 'cloud1')).toBe(0);
-  expect((await leases()).map(({ name }) => name).sort()).toEqual([nameOf('cloud1'), nameOf('cloud2')]);
+  expect((await site.leases()).map(({ name }) => name).sort()).toEqual([nameOf('cloud1'), nameOf('cloud2')]);
   expect(textOf('started').split('\n').sort()).toEqual(['', 'cloud1', 'cloud2']);
   expect(textOf('updates')).toContain('update nodename=cloud1 nodeaddr=192.0.2.7 nodehostname=cloud1\n');
   // The next life of the node has another lease.
@@ -133,12 +72,12 @@ it('leases a node for each name once, however often Slurm resumes it', async () 
   expect(await codeOf('suspend', 'cloud1')).toBe(0);
   await setState('cloud1', 'ALLOCATED+CLOUD+POWERING_UP');
   expect(await codeOf('resume', 'cloud1')).toBe(0);
-  const names = (await leases('waiting', 'ready', 'ending', 'ended')).map(({ name }) => name);
+  const names = (await site.leases('waiting', 'ready', 'ending', 'ended')).map(({ name }) => name);
   expect(names.filter((name) => name === nameOf('cloud1'))).toHaveLength(2);
 });
 
 it('suspends and compares only leases with the complete identity', async () => {
-  const client = gateway.client();
+  const client = site.gateway.client();
   const identity = { cluster: 'main', controller: 'head', node: 'cloud1' };
   const lookAlikes = [
     { name: nameOf('cloud1') },
@@ -158,31 +97,31 @@ it('suspends and compares only leases with the complete identity', async () => {
   expect(await codeOf('suspend', 'cloud1')).toBe(0);
   await inState(client, own.id, 'ended');
   expect(await codeOf('reconcile')).toBe(0);
-  expect((await leases()).map(({ name }) => name).sort()).toEqual(lookAlikes.map(({ name }) => name).sort());
+  expect((await site.leases()).map(({ name }) => name).sort()).toEqual(lookAlikes.map(({ name }) => name).sort());
 });
 
 it('tells Slurm why a node cannot be resumed', async () => {
-  await writeFile(join(folder, 'token'), TOKENS.small);
+  await site.useToken(TOKENS.small);
   await setState('big1', 'ALLOCATED+CLOUD+POWERING_UP');
   expect(await codeOf('resume', 'big1')).toBe(1);
   expect(textOf('updates')).toMatch(/^update nodename=big1 state=down reason=nodepool: .*does not permit/);
   expect(textOf('updates')).toContain('update nodename=big1 state=power_down_force\n');
-  await writeFile(join(folder, 'token'), TOKENS.acme);
-  await executable('ssh', '#!/bin/sh\necho no route\nexit 255\n');
+  await site.useToken(TOKENS.acme);
+  await site.executable('ssh', '#!/bin/sh\necho no route\nexit 255\n');
   await setState('cloud1', 'ALLOCATED+CLOUD+POWERING_UP');
   expect(await codeOf('resume', 'cloud1')).toBe(1);
   expect(textOf('updates')).toMatch(/update nodename=cloud1 state=down reason=nodepool: .*status 255: no route/);
-  expect(await leases()).toEqual([]);
-  world.launcher.mode = 'wait';
+  expect(await site.leases()).toEqual([]);
+  site.world.launcher.mode = 'wait';
   await setState('cloud2', 'ALLOCATED+CLOUD+POWERING_UP');
   expect(await codeOf('--timeout', '1', 'resume', 'cloud2')).toBe(1);
   expect(textOf('updates')).toContain('reason=nodepool: there is no node within 1 s');
-  expect(await leases()).toEqual([]);
+  expect(await site.leases()).toEqual([]);
 });
 
 it('a comparison continues what killed programs have begun', async () => {
   await setState('cloud1', 'ALLOCATED+CLOUD+POWERING_UP');
-  world.launcher.mode = 'wait';
+  site.world.launcher.mode = 'wait';
   const killed = start('resume', 'cloud1');
   await until(() => Promise.resolve(killed.noted.includes('queued')));
   killed.child.kill('SIGKILL');
@@ -190,16 +129,16 @@ it('a comparison continues what killed programs have begun', async () => {
   // The resume of this node was killed before it had created a lease.
   await setState('cloud2', 'ALLOCATED+CLOUD+POWERING_UP');
   expect(await codeOf('reconcile')).toBe(0);
-  world.launcher.resume();
-  await until(async () => (await leases('ready')).length === 2);
+  site.world.launcher.resume();
+  await until(async () => (await site.leases('ready')).length === 2);
   expect(await codeOf('reconcile')).toBe(0);
   expect(await codeOf('reconcile')).toBe(0);
   expect(textOf('started').split('\n').sort()).toEqual(['', 'cloud1', 'cloud2']);
   // The suspend of these nodes was killed. Slurm hides the first one.
-  await rm(join(folder, 'nodes', 'cloud1'));
+  await rm(join(site.folder, 'nodes', 'cloud1'));
   await setState('cloud2', 'IDLE+CLOUD+POWERED_DOWN');
   expect(await codeOf('reconcile')).toBe(0);
-  expect(await leases()).toEqual([]);
+  expect(await site.leases()).toEqual([]);
 });
 
 it('tells Slurm that a node is lost, and resumes it with another lease', async () => {
@@ -211,10 +150,9 @@ it('tells Slurm that a node is lost, and resumes it with another lease', async (
   await setState('cloud1', 'ALLOCATED+CLOUD+POWER_DOWN');
   expect(await codeOf('reconcile')).toBe(0);
   expect(textOf('updates')).not.toContain('state=');
-  const [lease] = await leases('ready');
-  const handle = await world.launcher.store.nodes.adopt(lease?.nodes[0]?.id ?? '', `lease/${lease?.id}`);
-  await handle?.release({ state: 'deleting' });
-  await inState(gateway.client(), lease?.id ?? '', 'ended');
+  const [lease] = await site.leases('ready');
+  await site.loseNode(lease);
+  await inState(site.gateway.client(), lease?.id ?? '', 'ended');
   expect(await codeOf('reconcile')).toBe(0);
   expect(textOf('updates')).toMatch(/update nodename=cloud1 state=down reason=nodepool: lease \w+ has ended \(lost\)/);
   await setState('cloud1', 'ALLOCATED+CLOUD+POWERING_UP');
@@ -236,7 +174,7 @@ it('makes a node usable again that did not start in time', async () => {
   await setState('cloud2', 'DOWN+CLOUD+POWERED_DOWN', ' Reason=broken disk [root@2030-01-31T12:00:00]');
   await setState('cloud3', 'DOWN+CLOUD+POWERED_DOWN', ' Reason=ResumeTimeout reached [slurm@2030-01-31T12:00:00]');
   expect(await codeOf('recover', 'cloud1')).toBe(0);
-  expect(await leases()).toEqual([]);
+  expect(await site.leases()).toEqual([]);
   expect(await codeOf('reconcile')).toBe(0);
   const reset = textOf('updates').match(/nodename=\w+ state=power_down_force/g);
   expect(reset).toEqual(['nodename=cloud1 state=power_down_force', 'nodename=cloud3 state=power_down_force']);
@@ -251,32 +189,32 @@ it('a late suspend does not end the lease of a node that was resumed', async () 
   // A resume that is late does not lease a node that Slurm does not need.
   await setState('cloud2', 'IDLE+CLOUD+POWERED_DOWN');
   expect(await codeOf('resume', 'cloud2')).toBe(0);
-  expect((await leases()).map(({ name }) => name)).toEqual([nameOf('cloud1')]);
+  expect((await site.leases()).map(({ name }) => name)).toEqual([nameOf('cloud1')]);
 });
 
 it('ends the leases of removed nodes, but never many at once', async () => {
   const nodes = ['cloud1', 'cloud2', 'cloud3', 'gone1', 'gone2'];
   for (const node of nodes) await setState(node, 'ALLOCATED+CLOUD+POWERING_UP');
   expect(await codeOf('resume', nodes.join(','))).toBe(0);
-  for (const node of ['gone1', 'gone2']) await rm(join(folder, 'nodes', node));
+  for (const node of ['gone1', 'gone2']) await rm(join(site.folder, 'nodes', node));
   const refused = start('reconcile');
   expect(await refused.code).toBe(1);
   expect(refused.noted).toContain('2 of 5 leases, more than 1');
-  expect(await leases()).toHaveLength(5);
+  expect(await site.leases()).toHaveLength(5);
   await setState('gone2', 'IDLE+CLOUD');
   expect(await codeOf('reconcile')).toBe(0);
-  expect((await leases()).map(({ name }) => name)).not.toContain(nameOf('gone1'));
-  expect(await leases()).toHaveLength(4);
+  expect((await site.leases()).map(({ name }) => name)).not.toContain(nameOf('gone1'));
+  expect(await site.leases()).toHaveLength(4);
   // A controller that shows nothing does not end anything.
-  for (const node of await readdir(join(folder, 'nodes'))) await rm(join(folder, 'nodes', node));
-  await writeFile(join(folder, 'partition'), '(null)');
+  for (const node of await readdir(join(site.folder, 'nodes'))) await rm(join(site.folder, 'nodes', node));
+  await writeFile(join(site.folder, 'partition'), '(null)');
   expect(await codeOf('reconcile')).toBe(1);
-  expect(await leases()).toHaveLength(4);
+  expect(await site.leases()).toHaveLength(4);
 });
 
 it('waits while the controller restarts, and reports usage errors', async () => {
   await setState('cloud1', 'ALLOCATED+CLOUD+POWERING_UP');
-  await writeFile(join(folder, 'away'), '');
+  await writeFile(join(site.folder, 'away'), '');
   expect(await codeOf('resume', 'cloud1')).toBe(0);
   expect(await codeOf('resume')).toBe(2);
   expect(await codeOf('--label', '=x', 'reconcile')).toBe(2);

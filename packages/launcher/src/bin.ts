@@ -2,19 +2,15 @@
 /** The program `nodepool-launcher`. */
 import { createRequire } from 'node:module';
 import { setImmediate } from 'node:timers/promises';
-import { ignoreBrokenPipes, ProcessSignals } from '@nodepool/daemon/process-setup';
+import { startProgram } from '@nodepool/daemon/process-setup';
 import type * as Main from './main.js';
-
-// Installs the signal handlers before the rest of the program is loaded, because loading takes a while.
-const signals = new ProcessSignals();
-ignoreBrokenPipes();
 
 /** `import()` would also read every file for the names of its exports, which takes 90 ms and 9 MiB more. */
 const load = createRequire(__filename);
 const PACKAGES = ['core', 'zookeeper', 'store', 'config', 'daemon'].map((name) => `@nodepool/${name}`);
 const OWN_PARTS = ['./provider/provider-runtime.js', './launcher.js', './main.js'];
 
-async function start(): Promise<void> {
+startProgram(async () => {
   // Loading everything in one turn of the event loop would delay signals by 150 ms.
   // The packages need TLS, which has a turn of its own.
   for (const part of ['node:tls', ...PACKAGES, ...OWN_PARTS]) {
@@ -22,8 +18,5 @@ async function start(): Promise<void> {
     load(part);
   }
   await setImmediate();
-  const { main } = load('./main.js') as typeof Main;
-  process.exitCode = await main(process.argv, signals);
-}
-
-void start();
+  return load('./main.js') as typeof Main;
+});

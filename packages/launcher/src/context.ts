@@ -2,9 +2,6 @@ import type { ApiCall, Clock, Logger, Metrics, RandomSource, TaskSupervisor } fr
 import type { DecisionRecorder, TimelineRecorder } from '@nodepool/status';
 import type { Store } from '@nodepool/store';
 
-/** The remedy of a web endpoint that cannot listen. */
-export const OTHER_ADDRESS = 'choose others with `webapp: {listen_address, port}`, or start with --no-webapp';
-
 export interface LauncherContext {
   readonly store: Store;
   readonly clock: Clock;

@@ -3,13 +3,21 @@
 import { createRequire } from 'node:module';
 import { hostname } from 'node:os';
 import type { Daemon, DaemonSetup } from '@nodepool/daemon';
-import { BlockWatch, EventLoopMonitor, HeapPolicy, followConfig, reportProcess } from '@nodepool/daemon';
-import { TaskSupervisor, nextTurn, packageVersion, systemClock, systemRandom, type Logger } from '@nodepool/core';
+import {
+  BlockWatch,
+  EventLoopMonitor,
+  followConfig,
+  HeapPolicy,
+  hostForClients,
+  processIdentifier,
+  reportProcess,
+  superviseTasks,
+} from '@nodepool/daemon';
+import { nextTurn, packageVersion, systemClock, systemRandom, type Logger, type TaskSupervisor } from '@nodepool/core';
 import { openStore, type Store, type WebEndpoint } from '@nodepool/store';
-import type { ConfigWatcher, NodepoolConfig } from '@nodepool/config';
+import type { ConfigWatcher } from '@nodepool/config';
 import { DecisionLog, RecentFailures, Recorder, TimelineSpans } from '@nodepool/status';
 import { NodeScanner } from './launch/scan/node-scanner.js';
-import { OTHER_ADDRESS } from './context.js';
 import { Launcher } from './launcher.js';
 import { EnsembleMetrics } from './metrics/ensemble-metrics.js';
 import { reportQueues, reportSuspensions } from './metrics/queue-metrics.js';
@@ -21,8 +29,6 @@ const loadModule = createRequire(__filename);
 const WEB_PARTS = ['node:http', 'node:assert', '@nodepool/daemon/web', '@nodepool/status/web'];
 
 export interface LauncherDaemonOptions extends DaemonSetup {
-  /** True if the web endpoint is enabled. */
-  readonly webapp: boolean;
   readonly backfillWindowMs: number;
   /** Directory in which the history survives a restart; undefined keeps it in memory. */
   readonly stateDir: string | undefined;
@@ -53,11 +59,9 @@ export class LauncherDaemon implements Daemon {
     const random = systemRandom;
     const { zooKeeper, load, loaded, metrics } = options;
     const log = this.failures.watch(options.log);
-    const identifier = `${hostname()}-${process.pid}`;
+    const identifier = processIdentifier();
     this.log = log;
-    this.tasks = new TaskSupervisor(clock, (task, error, about) =>
-      log.error('Background work failed', error, { ...about, task }),
-    );
+    this.tasks = superviseTasks(clock, log);
     this.store = openStore(zooKeeper, { clock, random, identifier, log });
     this.recorder = new Recorder({
       ...{ store: this.store, clock, log, metrics },
@@ -95,7 +99,7 @@ export class LauncherDaemon implements Daemon {
       tasks,
       log,
       ...{ metrics, zooKeeper },
-      readAtStart: options.webapp ? ['webapp'] : [],
+      readAtStart: options.endpoint === undefined ? [] : ['webapp'],
       apply: (config) => this.launcher.apply(config),
     });
     this.heapPolicy = new HeapPolicy({ clock });
@@ -111,7 +115,6 @@ export class LauncherDaemon implements Daemon {
       log: this.log,
       clock: systemClock,
       isReady: () => this.launcher.ready,
-      otherAddress: OTHER_ADDRESS,
       metrics: this.options.metrics,
       explain: {
         ...{ decisions, activity: () => this.launcher.activity(), timelines: this.recorder.timelines },
@@ -149,13 +152,14 @@ export class LauncherDaemon implements Daemon {
     if (this.spans !== undefined) this.endReports = [...this.endReports, this.spans.start()];
     store.start();
     this.ensembleMetrics.start();
-    await this.launcher.start(config, await this.startWeb(config, fqdn));
+    await this.launcher.start(config, await this.startWeb());
     await this.watcher.start();
   }
 
   /** Returns the address for clients on other machines; undefined without a web endpoint. */
-  private async startWeb({ webapp }: NodepoolConfig, fqdn: string): Promise<WebEndpoint | undefined> {
-    if (!this.options.webapp) return undefined;
+  private async startWeb(): Promise<WebEndpoint | undefined> {
+    const { endpoint, fqdn } = this.options;
+    if (endpoint === undefined) return undefined;
     for (const part of WEB_PARTS) {
       await nextTurn();
       loadModule(part);
@@ -163,10 +167,9 @@ export class LauncherDaemon implements Daemon {
     await nextTurn();
     this.web = this.createWeb();
     await nextTurn();
-    const { port } = await this.web.start(webapp.port, webapp.listenAddress);
-    this.log.info('Web endpoint listens', { address: webapp.listenAddress, port });
-    const listensEverywhere = ['0.0.0.0', '::', ''].includes(webapp.listenAddress);
-    return { host: listensEverywhere ? fqdn : webapp.listenAddress, port };
+    const { port } = await this.web.start(endpoint);
+    this.log.info('Web endpoint listens', { address: endpoint.address, port });
+    return { host: hostForClients(endpoint.address, fqdn), port };
   }
 
   reload(): void {

@@ -4,12 +4,18 @@
  */
 
 import { isDeepStrictEqual } from 'node:util';
-import { configurationPrints, sameProvider, type NodepoolConfig, type ReadyTarget } from '@nodepool/config';
+import {
+  configurationPrints,
+  sameProvider,
+  type ConfigurationPrints,
+  type NodepoolConfig,
+  type ReadyTarget,
+} from '@nodepool/config';
 import type { Capacity, ProviderActivity, ProviderSummary, QueuePosition } from '@nodepool/status';
 import { silentDecisions, silentTimelines, withRetired } from '@nodepool/status';
 import {
   hasImageTests,
-  nextTurn,
+  pauses,
   reasonOf,
   shortened,
   silentMetrics,
@@ -53,6 +59,7 @@ export class Launcher implements ProvidersShare {
   /** Resolves when the latest configuration is applied; configurations are applied one after another. */
   private applying: Promise<void> = Promise.resolve();
   private config: NodepoolConfig | undefined;
+  private prints: { readonly config: NodepoolConfig; readonly prints: ConfigurationPrints } | undefined;
   /** Configured providers that their drivers could not create, with the reasons. */
   private readonly unusable = new Map<string, string>();
   private readonly context: LauncherContext;
@@ -142,6 +149,7 @@ export class Launcher implements ProvidersShare {
   /** Registers the launcher and starts to serve, on a started store. `webapp` is the address of the web endpoint. */
   async start(config: NodepoolConfig, webapp?: WebEndpoint): Promise<void> {
     const { store, hostname, version } = this.context;
+    await this.fingerprint(config);
     this.component = store.components.register<ComponentData>({
       hostname,
       kind: 'launcher',
@@ -186,6 +194,7 @@ export class Launcher implements ProvidersShare {
   }
 
   private async applyNow(config: NodepoolConfig): Promise<void> {
+    await this.fingerprint(config);
     if (this.stopped) return;
     this.mayReadLate = mayReadLate(config);
     this.ledger.setTenantLimits(config.tenantLimits);
@@ -282,16 +291,12 @@ export class Launcher implements ProvidersShare {
 
   /** Starts the providers that are not started. Pauses between them, because a large site has hundreds of pools. */
   private async startProviders(config: NodepoolConfig, restarts: ReadonlyMap<string, unknown>): Promise<void> {
-    const { clock } = this.context;
-    let turnBegan = clock.monotonic();
+    const pause = pauses(this.context.clock, TURN_MS);
     this.unusable.clear();
     for (const [name, providerConfig] of config.providers) {
       const driver = config.loadedDrivers.get(providerConfig.driver);
       if (driver === undefined || this.runtimes.has(name) || restarts.has(name)) continue;
-      if (clock.monotonic() - turnBegan > TURN_MS) {
-        await nextTurn();
-        turnBegan = clock.monotonic();
-      }
+      await pause();
       if (this.stopped) return;
       this.startProvider(driver, providerConfig);
     }
@@ -321,25 +326,33 @@ export class Launcher implements ProvidersShare {
     if (component === undefined) return;
     const { drivers = {}, configuration, unserved = {} } = component.component;
     const published = this.published(config);
-    if (isDeepStrictEqual(published, { drivers, configuration, unserved })) return;
+    const known = { drivers, ...(configuration === undefined ? {} : { configuration }), unserved };
+    if (isDeepStrictEqual(published, known)) return;
     // The update waits for ZooKeeper; the start of providers does not wait for the update.
     this.context.tasks.run('publish the configuration', () => component.update(published));
   }
 
+  /** Computes the fingerprints of a configuration that is to be published. */
+  private async fingerprint(config: NodepoolConfig): Promise<void> {
+    if (this.prints?.config === config) return;
+    const prints = await configurationPrints(config, pauses(this.context.clock, TURN_MS));
+    this.prints = { config, prints };
+  }
+
   /** Returns the fingerprints; the time changes only with them. */
-  private configurationFacts(config: NodepoolConfig): ConfigurationFacts {
-    const prints = configurationPrints(config);
+  private configurationFacts(): ConfigurationFacts | undefined {
     const before = this.component?.component.configuration;
-    if (before?.fingerprint === prints.fingerprint) return before;
-    return { ...prints, since: Math.round(this.context.clock.now() / 1000) };
+    if (this.prints === undefined || before?.fingerprint === this.prints.prints.fingerprint) return before;
+    return { ...this.prints.prints, since: Math.round(this.context.clock.now() / 1000) };
   }
 
   private published(config: NodepoolConfig): Pick<ComponentData, 'drivers' | 'configuration' | 'unserved'> {
     const broken = [...config.brokenProviders].map(([name, { reason }]) => [name, reason] as const);
     const unserved = [...broken, ...this.unusable].map(([name, reason]) => [name, shortened(reason, MAX_REASON)]);
+    const configuration = this.configurationFacts();
     return {
       drivers: driverVersions(config),
-      configuration: this.configurationFacts(config),
+      ...(configuration === undefined ? {} : { configuration }),
       unserved: Object.fromEntries(unserved) as Record<string, string>,
     };
   }

@@ -1,6 +1,6 @@
 /**
- * Tests of the sequential test of images, with its false alarms and its detections in many trials. The measured table
- * is in `docs/images.md`; `NODEPOOL_CANARY_TRIALS=1000` prints it.
+ * Tests of the sequential test of images, with its false alarms and its detections in many trials.
+ * `NODEPOOL_CANARY_TRIALS=1000` prints the measured table; `docs/images.md` has a part of it.
  */
 
 import { describe, expect, it } from '@jest/globals';

@@ -327,6 +327,28 @@ describe('a hand-over', () => {
     expect(given).not.toContain(node);
     expect(given.map(instanceOf).every(exists)).toBe(true);
   });
+
+  it('does not include a node that only a listing for the limits shows as lost', async () => {
+    world.cloud.configure({ quota: { instances: 10, cores: 100, ram: 100_000 } });
+    let hanging = 0;
+    const nextHangs = faultyDriver(world.cloud, (provider) => ({
+      listNodes: (call) => (hanging-- > 0 ? new Promise(() => undefined) : provider.listNodes(call)),
+    }));
+    await world.launcher([demo()], 'launcher1', nextHangs);
+    const [node = ''] = await settledNodes(1);
+    hanging = 1;
+    await world.until('the listing of the checks hangs', () => hanging === 0);
+    world.cloud.destroyInstance(instanceOf(node));
+    world.cloud.configure({ bootTimeMs: [4 * MINUTE_MS, 4 * MINUTE_MS] });
+    const id = await world.submit(['small', 'large']);
+    await world.until('it is allocated', () => world.nodes().get(node)?.allocated_to === id);
+    // The limits, which were read at the start, are too old by now.
+    await world.clock.advance(3.5 * MINUTE_MS);
+    await world.submit(['large']);
+    const given = await world.fulfilled(id);
+    expect(given).not.toContain(node);
+    expect(given.map(instanceOf).every(exists)).toBe(true);
+  });
 });
 
 it('a request is written a few times only while its launcher cannot check the only node that fits', async () => {

@@ -31,7 +31,6 @@ beforeEach(async () => {
     readyTarget: () => undefined,
   };
   server = createWebServer({
-    otherAddress: 'choose another port',
     store,
     log: silentLogger,
     clock,
@@ -39,7 +38,7 @@ beforeEach(async () => {
     metrics,
     explain,
   });
-  ({ port } = await server.start(0, '127.0.0.1'));
+  ({ port } = await server.start({ port: 0, address: '127.0.0.1', otherAddress: '' }));
 });
 
 afterEach(() => server.stop());

@@ -24,13 +24,12 @@ beforeEach(async () => {
     named: () => log,
   };
   server = createWebServer({
-    otherAddress: 'choose others with `webapp`',
     store: records.asStore(),
     log,
     clock,
     isReady: () => ready,
   });
-  ({ port } = await server.start(0, '127.0.0.1'));
+  ({ port } = await server.start({ port: 0, address: '127.0.0.1', otherAddress: '' }));
 });
 
 afterEach(() => server.stop());
@@ -308,13 +307,13 @@ describe('the server', () => {
 
   it('reports an address in use with a remedy', async () => {
     const other = createWebServer({
-      otherAddress: 'choose others with `webapp`',
       store: records.asStore(),
       log: silentLogger,
       clock,
       isReady: () => true,
     });
-    await expect(other.start(port, '127.0.0.1')).rejects.toThrow(
+    const endpoint = { port, address: '127.0.0.1', otherAddress: 'choose others with `webapp`' };
+    await expect(other.start(endpoint)).rejects.toThrow(
       new RegExp(`cannot listen on 127.0.0.1 port ${port}: .*EADDRINUSE.*webapp`),
     );
     await other.stop();

@@ -44,7 +44,7 @@ export type { ImageStore } from './images/image-store.js';
 export type { SuspensionStore } from './installation/suspension-store.js';
 export type { Suspension } from './installation/suspension.js';
 export { ageColumn, formatAge } from './lists/age.js';
-export { cellText, characterWidth, displayWidth, printable } from './lists/cell-text.js';
+export { cellText, characterWidth, displayWidth } from './lists/cell-text.js';
 export { dibImageId, dibImageList, imageList, imageStatus, unresolvedFailure } from './lists/image-lists.js';
 export { labelList } from './lists/label-list.js';
 export { nodeList, nodeListOf } from './lists/node-list.js';

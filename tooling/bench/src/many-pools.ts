@@ -1,7 +1,4 @@
-/**
- * A site with many pools: 20 providers with 10 pools each, all with the same 50 labels, nearly full, and 5,000
- * requests.
- */
+/** A site with many pools, nearly full, and 5,000 requests. */
 
 import type { ExampleConfigOptions } from '@nodepool/harness';
 import type { Requestor, SubmittedRequest } from '@nodepool/requestor';
@@ -11,42 +8,58 @@ import { LABEL, type BenchmarkEnvironment } from './environment.js';
 import { createHeldNodes, NODEPOOL, nodeInUse } from './records.js';
 
 const PROVIDERS = Array.from({ length: 20 }, (_, index) => `site-${index + 1}`);
-const POOLS = Array.from({ length: 10 }, (_, index) => `pool-${index + 1}`);
-const LABELS = [LABEL, ...Array.from({ length: 49 }, (_, index) => `label-${index + 1}`)];
-const NODES_PER_POOL = 50;
+const NODES = 10_000;
 /** Free nodes in each pool. */
 const FREE_PER_POOL = 2;
 const REQUESTS = 5000;
 /** Number of concurrent request submissions. */
 const CONCURRENT_REQUESTS = 500;
 
-export const MANY_POOLS: Pick<ExampleConfigOptions, 'labels' | 'providers'> = {
-  labels: LABELS,
-  providers: PROVIDERS.map((name) => ({
-    name,
-    labels: LABELS,
-    pools: POOLS,
-    maxServers: NODES_PER_POOL + FREE_PER_POOL,
-  })),
-};
-
 /** Fills ZooKeeper with 10,000 nodes in use and 5,000 requests, which are all served. */
 export class ManyPools {
   private readonly requests: SubmittedRequest[] = [];
+  private readonly pools: readonly string[];
+  private readonly labels: readonly string[];
+  private readonly nodesPerPool: number;
+  private readonly share: number;
+
+  /** `pools`: of each of the 20 providers, each of which has every `share`-th of the labels. */
+  constructor({ pools, labels, share }: { readonly pools: number; readonly labels: number; readonly share: number }) {
+    this.share = share;
+    this.pools = Array.from({ length: pools }, (_, index) => `pool-${index + 1}`);
+    this.labels = [LABEL, ...Array.from({ length: labels - 1 }, (_, index) => `label-${index + 1}`)];
+    this.nodesPerPool = NODES / (PROVIDERS.length * pools);
+  }
+
+  get config(): Pick<ExampleConfigOptions, 'labels' | 'providers'> {
+    const { labels, pools, share, nodesPerPool } = this;
+    const maxServers = nodesPerPool + FREE_PER_POOL;
+    const labelsOf = (provider: number): string[] => labels.filter((_, index) => index % share === provider % share);
+    return {
+      labels,
+      providers: PROVIDERS.map((name, index) => ({ name, labels: labelsOf(index), pools, maxServers })),
+    };
+  }
+
+  /** For messages, e.g. `200 pools with 50 of 50 labels`. */
+  get what(): string {
+    const pools = (PROVIDERS.length * this.pools.length).toLocaleString('en');
+    return `${pools} pools with ${this.labels.length / this.share} of ${this.labels.length} labels`;
+  }
 
   /** Called before the launcher starts. */
   async fill(zooKeeper: ZooKeeper, requestor: Requestor): Promise<void> {
     for (const path of ['', '/nodes', '/requests']) await zooKeeper.create(`${NODEPOOL}${path}`);
     const nodes = PROVIDERS.flatMap((provider) =>
-      POOLS.flatMap((pool) =>
-        Array.from({ length: NODES_PER_POOL }, (_, index) => nodeInUse(provider, pool, LABEL, index)),
+      this.pools.flatMap((pool) =>
+        Array.from({ length: this.nodesPerPool }, (_, index) => nodeInUse(provider, pool, LABEL, index)),
       ),
     );
     await createHeldNodes(zooKeeper, nodes);
     for (let start = 0; start < REQUESTS; start += CONCURRENT_REQUESTS) {
       const labels = Array.from(
         { length: CONCURRENT_REQUESTS },
-        (_, index) => LABELS[(start + index) % LABELS.length] ?? LABEL,
+        (_, index) => this.labels[(start + index) % this.labels.length] ?? LABEL,
       );
       const submitted = labels.map((label) => requestor.request({ labels: [label], durable: true }));
       this.requests.push(...(await Promise.all(submitted)));

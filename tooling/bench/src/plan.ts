@@ -12,7 +12,7 @@ import { compareWithFloor } from './floor/compare.js';
 import { openBlackHole } from './black-hole.js';
 import { sectionOf, KUBERNETES_NODES, startCluster } from './kubernetes.js';
 import { LargeSite } from './large.js';
-import { MANY_POOLS, ManyPools } from './many-pools.js';
+import { ManyPools } from './many-pools.js';
 import { comparePhases, PHASES_SITE, quantile } from './phases.js';
 import { cpuSeconds } from './process-facts.js';
 import { MEBIBYTE, mebibytes, milliseconds, percent, plain, row, seconds } from './rows.js';
@@ -203,7 +203,7 @@ export const SCENARIOS: readonly Scenario[] = [
   { letters: 'z', what: 'several launchers on one ensemble', run: severalLaunchers },
   { letters: 'n', what: 'a provider beside one that hangs', run: besideHangingProvider },
   { letters: 'kubernetes', what: '200 pods at once', run: pods },
-  { letters: 'o', what: '200 pools, 10,000 nodes and 5,000 requests', run: manyPools },
+  { letters: 'o', what: '200 and 1,000 pools, 10,000 nodes and 5,000 requests', run: manyPools },
 ];
 
 async function startUp({ dataFolder }: EnvironmentOptions): Promise<Outcome> {
@@ -443,21 +443,36 @@ function longerOf(a: EventLoopDelay, b: EventLoopDelay): EventLoopDelay {
 }
 
 async function manyPools(options: EnvironmentOptions): Promise<Outcome> {
-  const site = new ManyPools();
+  const outcomes: Outcome[] = [];
+  for (const size of [
+    { pools: 10, labels: 50, share: 1 },
+    { pools: 50, labels: 200, share: 4 },
+  ]) {
+    outcomes.push(await poolsOf(new ManyPools(size), options));
+  }
+  return {
+    rows: outcomes.flatMap(({ rows }) => rows),
+    launchers: [],
+    eventLoops: outcomes.flatMap(({ eventLoops }) => eventLoops),
+  };
+}
+
+async function poolsOf(site: ManyPools, options: EnvironmentOptions): Promise<Outcome> {
+  const { what } = site;
   const prepared: EnvironmentOptions = {
     ...options,
-    site: MANY_POOLS,
+    site: site.config,
     deadlineMs: 600_000,
     prepare: async (zooKeeper, requestor) => site.fill(zooKeeper, requestor),
   };
-  const { result, facts } = await withEnvironment('200 pools', prepared, async (environment, signal) =>
+  const { result, facts } = await withEnvironment(what, prepared, async (environment, signal) =>
     site.measure(environment, signal),
   );
   const delays = ManyPools.phases.flatMap((phase, index) => {
     const { max = Infinity, busiest = Infinity } = facts.eventLoopDelays[index] ?? {};
-    const what = `o  200 pools, 5,000 requests: longest delay of the event loop ${phase}`;
+    const title = `o  ${what}, 5,000 requests: longest delay of the event loop ${phase}`;
     return [
-      row(what, max, 150, milliseconds, '-'),
+      row(title, max, 150, milliseconds, '-'),
       row('   … processor time of the longest turn', busiest, 150, milliseconds, '-'),
     ];
   });
@@ -468,7 +483,7 @@ async function manyPools(options: EnvironmentOptions): Promise<Outcome> {
       row('   … most memory resident', facts.peakResidentBytes, undefined, mebibytes, '-'),
     ],
     launchers: [],
-    eventLoops: loopsOf(facts, '200 pools, 5,000 requests'),
+    eventLoops: loopsOf(facts, `${what}, 5,000 requests`),
   };
 }
 

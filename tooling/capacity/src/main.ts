@@ -14,7 +14,8 @@ import {
   PERIODS,
 } from './matrix/measure.js';
 import { measureAll, type MeasurementOrder } from './measurements.js';
-import { boundOf, markdownTable, misses, seconds, type Row, type Summary } from './report.js';
+import { matrixSummary } from './matrix/summary.js';
+import { boundOf, markdownTable, misses, seconds, summaryTable, type Row, type Summary } from './report.js';
 import { REGION_INSTANCES } from './region.js';
 import type { Periods } from './run.js';
 
@@ -36,7 +37,7 @@ series seconds.
   --scale PART     part of the full number of instances and requests, for shorter runs (default 1)
   --jobs N         number of runs at a time (default 1)
   --now            omit the runs without circuit breakers and offers
-  --write          write the tables to docs/capacity.md; only whole ones, so not with --driver, --trouble, --scenario
+  --write          write summaries to docs/capacity.md; only whole ones, so not with --driver, --trouble, --scenario
   --log            print warnings and errors of the launcher
   --help           this text
 
@@ -54,6 +55,11 @@ const END = '<!-- /generated -->';
 
 /** Periods of the runs with a brief disturbance: the load is complete after `calmMs`. */
 const SHORT_PERIODS: Periods = { calmMs: 12 * MINUTE_MS, disturbedMs: 15 * MINUTE_MS, afterMs: 15 * MINUTE_MS };
+
+/** Explains the columns that only the full table has. */
+const COLUMNS =
+  `The column "p95, 15 min" is from runs with ${SHORT_PERIODS.calmMs / MINUTE_MS} minutes before the disturbance and ` +
+  `${SHORT_PERIODS.disturbedMs / MINUTE_MS} minutes of it.`;
 
 interface Selection {
   readonly scenarios: readonly Disturbance[];
@@ -86,12 +92,9 @@ async function measureDrivers({ drivers, trouble, order, jobs, write }: Selectio
   });
   const minutes = PERIODS.disturbedMs / MINUTE_MS;
   const longMinutes = LONG_DISTURBANCE_MS / MINUTE_MS;
-  const text = [
-    `Measured with ${minutes} minutes of the disturbance (${longMinutes} if only slow launches show it) and seed ${seed}.`,
-    matrixTable(rows),
-  ].join('\n\n');
-  process.stdout.write(`${text}\n`);
-  if (write) await writePage('drivers', text);
+  const parameters = `Measured with ${minutes} minutes of the disturbance (${longMinutes} if only slow launches show it) and seed ${seed}.`;
+  process.stdout.write(`${parameters}\n\n${matrixTable(rows)}\n`);
+  if (write) await writePage('drivers', `${parameters}\n\n${matrixSummary(rows)}`);
   return rows.flatMap(cellMisses);
 }
 
@@ -121,22 +124,18 @@ async function measureRegions(wanted: Selection): Promise<readonly string[]> {
     rows.push({ title, now: summaries[now] ?? calm, brief: summaries[brief], without: summaries[without] });
   }
   const bound = boundOf(three);
-  const text = [
-    measuredWith(order),
-    `With three undisturbed regions, the 95th percentile of the wait is ${seconds(three.p95Ms)}; the target is at most ${seconds(bound)}.`,
-    markdownTable(rows),
-  ].join('\n\n');
-  process.stdout.write(`${text}\n`);
-  if (wanted.write) await writePage('measured', text);
+  const target = `With three undisturbed regions, the 95th percentile of the wait is ${seconds(three.p95Ms)}; the target is at most ${seconds(bound)}.`;
+  const text = (...parts: readonly string[]): string => [measuredWith(order), target, ...parts].join('\n\n');
+  process.stdout.write(`${text(COLUMNS, markdownTable(rows))}\n`);
+  if (wanted.write) await writePage('measured', text(summaryTable(rows)));
   return rows.flatMap((row) => misses(row, bound));
 }
 
 function measuredWith({ seed, scale, periods: { calmMs, disturbedMs } }: Selection['order']): string {
   return (
     `Measured with ${REGION_INSTANCES * scale} instances per region, ${calmMs / MINUTE_MS} minutes before the ` +
-    `disturbance, ${disturbedMs / MINUTE_MS} minutes of it, and seed ${seed}. The column "p95, 15 min" is from runs ` +
-    `with ${SHORT_PERIODS.calmMs / MINUTE_MS} minutes before the disturbance and ${SHORT_PERIODS.disturbedMs / MINUTE_MS} minutes of ` +
-    'it, the columns "without" from runs with circuit breakers and offers disabled.'
+    `disturbance, ${disturbedMs / MINUTE_MS} minutes of it, and seed ${seed}. The runs of "without" have no circuit ` +
+    'breakers and offers.'
   );
 }
 

@@ -75,6 +75,25 @@ export function markdownTable(rows: readonly Row[]): string {
   return tableOf(headings, lines, 2);
 }
 
+/** Returns a table in Markdown with p95 and longest wait of each row, for the documentation. */
+export function summaryTable(rows: readonly Row[]): string {
+  const waits = (summary: Summary | undefined): string =>
+    summary === undefined ? '' : waitsOf(summary.disturbedP95Ms, summary.longestMs);
+  const lines = rows.map(({ title, now, without }) => [title, waits(now), waits(without)]);
+  const failed = rows.reduce((sum, { now, brief }) => sum + now.failed + (brief?.failed ?? 0), 0);
+  return [tableOf(['one of four regions', 'waits', 'without'], lines, 1), failures(failed)].join('\n\n');
+}
+
+/** Returns a p95 and a longest wait in seconds, for a cell of a summary. */
+export function waitsOf(p95Ms: number, longestMs: number): string {
+  return [p95Ms, longestMs].map((ms) => (ms === Infinity ? 'never' : (ms / 1000).toFixed(1))).join(' / ');
+}
+
+/** Returns a sentence about failed requests. */
+export function failures(count: number): string {
+  return count === 0 ? 'No request failed.' : `${count} requests failed.`;
+}
+
 /** Returns a table in Markdown whose columns from `numbersFrom` on are aligned to the right. */
 export function tableOf(
   headings: readonly string[],

@@ -5,18 +5,20 @@
 
 import * as bridgeGithub from '@nodepool/bridge-github';
 import * as builder from '@nodepool/builder';
-import { configSchema, secureSchema } from '@nodepool/config';
+import { configSchema } from '@nodepool/config';
 import * as core from '@nodepool/core';
 import * as daemon from '@nodepool/daemon';
 import * as gateway from '@nodepool/gateway';
 
 import * as launcher from '@nodepool/launcher';
 import * as status from '@nodepool/status';
-import { driverPackages, loadDriver } from './drivers.js';
+import { driverPackages } from './drivers.js';
+import { commonOptions, driverOptions } from './reference/driver-options.js';
 import { listsReference } from './reference/lists.js';
 import { metricsReference } from './reference/metrics.js';
+import { schemaOutline } from './reference/outline.js';
 import { programsReference } from './reference/programs.js';
-import { schemaReference } from './reference/schema.js';
+import { secureKeys } from './reference/secure-keys.js';
 
 /** A generated part: its page below `docs`, its name on that page, and the function that generates it. */
 export interface GeneratedPart {
@@ -26,12 +28,16 @@ export interface GeneratedPart {
 }
 
 export const GENERATED: readonly GeneratedPart[] = [
-  { page: 'reference/configuration.md', name: 'nodepool.yaml', make: () => schemaReference(configSchema, 3) },
-  { page: 'reference/configuration.md', name: 'secure file', make: () => schemaReference(secureSchema, 3) },
+  {
+    page: 'reference/configuration.md',
+    name: 'nodepool.yaml',
+    make: () => schemaOutline(configSchema, ['labels', 'diskimages']),
+  },
+  { page: 'reference/configuration.md', name: 'secure file', make: secureKeys },
   {
     page: 'reference/configuration.md',
     name: 'github.yaml',
-    make: () => schemaReference(bridgeGithub.settingsSchema, 3),
+    make: () => schemaOutline(bridgeGithub.settingsSchema),
   },
   { page: 'reference/programs.md', name: 'programs', make: programsReference },
   { page: 'reference/web.md', name: 'lists', make: listsReference },
@@ -40,10 +46,11 @@ export const GENERATED: readonly GeneratedPart[] = [
   { page: 'reference/metrics.md', name: 'gateway', make: () => metricsReference(gateway) },
   { page: 'reference/metrics.md', name: 'github', make: () => metricsReference(bridgeGithub) },
   { page: 'reference/metrics.md', name: 'clouds', make: () => metricsReference({ ...core, ...daemon }) },
+  { page: 'drivers/README.md', name: 'options', make: commonOptions },
   ...driverPackages().map((driver) => ({
     page: `drivers/${driver.name}.md`,
     name: 'options',
-    make: async () => schemaReference((await loadDriver(driver)).schema, 3),
+    make: () => driverOptions(driver),
   })),
 ];
 

@@ -34,7 +34,7 @@ describe('the troubleshooting page', () => {
   );
 
   it('has messages in its headings', () => {
-    expect(quoted.length).toBeGreaterThan(30);
+    expect(quoted.length).toBeGreaterThan(20);
   });
 
   it.each(quoted)('quotes messages that exist in the sources: %s', (message) => {
@@ -117,23 +117,18 @@ describe('a driver', () => {
   });
 });
 
-describe('the help text of a program', () => {
+describe('the reference of the programs', () => {
   const page = readFileSync(join(docs, 'reference', 'programs.md'), 'utf8');
-  const helps = page
-    .split(/^##+ /m)
-    .slice(1)
-    .map((section) => [section.slice(0, section.indexOf('\n')), section] as const);
+  const programs = readdirSync(packages)
+    .map((name) => join(packages, name, 'package.json'))
+    .filter((file) => existsSync(file))
+    .flatMap((file) => {
+      const { name, bin = {} } = JSON.parse(readFileSync(file, 'utf8')) as { name: string; bin?: string | object };
+      return typeof bin === 'string' ? [basename(name)] : Object.keys(bin);
+    });
 
-  it('exists for each program and command', () => {
-    const commands = helps.map(([title]) => title.replaceAll('`', ''));
-    expect(commands).toEqual(
-      expect.arrayContaining(['nodepool-launcher', 'nodepool-builder', 'nodepool', 'nodepool list']),
-    );
-    expect(commands.length).toBeGreaterThan(25);
-  });
-
-  it.each(helps)('has an example: %s', (_title, section) => {
-    expect(section).toMatch(/^Example/m);
+  it.each(programs)('has a section of %s', (program) => {
+    expect(page).toContain(`\n## \`${program}\`\n`);
   });
 });
 

@@ -1,12 +1,13 @@
 /** The reference tables that are generated from a schema. */
 
 import { describe, expect, it } from '@jest/globals';
+import type { JsonObject } from '@nodepool/core';
 import { schemaReference } from '../src/reference/schema.js';
 
 const described = { type: 'string', description: 'It.' };
 
 describe('the reference of a schema', () => {
-  it('has a row per key with its type, its default or "required", and its meaning', () => {
+  it('has a row per key with its type, its meaning, and its default or "required"', () => {
     const text = schemaReference({
       properties: {
         name: { type: 'string', description: 'Its name.' },
@@ -15,8 +16,8 @@ describe('the reference of a schema', () => {
       required: ['name'],
     });
     expect(text.split('\n').slice(2)).toEqual([
-      '| `name` | string       | required | Its name. |',
-      '| `size` | whole number | `3`      | Its size. |',
+      '| `name` | string, required | Its name.               |',
+      '| `size` | integer          | Its size. Default: `3`. |',
     ]);
   });
 
@@ -25,7 +26,7 @@ describe('the reference of a schema', () => {
     expect(text).toContain('(new) It.');
   });
 
-  it('has a section per mapping and per list of mappings, named by its path', () => {
+  it('has a section per mapping and per list, named by its path', () => {
     const inner = { type: 'object', properties: { key: described }, description: 'A thing.' };
     const text = schemaReference({
       properties: { one: { ...inner }, many: { type: 'array', items: inner, description: 'All.' } },
@@ -54,13 +55,87 @@ describe('the reference of a schema', () => {
         release: { type: ['string', 'number'], description: 'It.' },
       },
     });
-    expect(text).toMatch(/`port` +\| whole number +\|/);
+    expect(text).toMatch(/`port` +\| integer +\|/);
     expect(text).toMatch(/`release` +\| string or number +\|/);
   });
 
   it('escapes the markup in descriptions', () => {
     const text = schemaReference({ properties: { a: { type: 'string', description: '<x> | *y*' } } });
     expect(text).toContain(String.raw`\<x> \| \*y\*`);
+  });
+
+  it('describes a mapping once if its key has the same description', () => {
+    const inner = { type: 'object', properties: { key: described }, description: 'A thing.' };
+    expect(schemaReference({ properties: { one: inner } }).split('A thing.')).toHaveLength(2);
+  });
+
+  it('shows the keys of a mapping below its own key, unless the mapping has a table', () => {
+    const inner = {
+      type: 'object',
+      properties: { a: described, b: described },
+      oneOf: [{ required: ['a'] }, { required: ['b'] }],
+      description: 'A thing.',
+    };
+    const schema = { properties: { one: inner, two: inner, three: inner } };
+    const text = schemaReference(schema, { tables: new Set(['two']), elsewhere: new Set(['three']) });
+    expect(text.match(/^## .*/gm)).toEqual(['## `two`']);
+    expect([...text.matchAll(/^\| `(\S+)`/gm)].map(([, key]) => key)).toEqual([
+      'one',
+      'one.a',
+      'one.b',
+      'two',
+      'three',
+      'a',
+      'b',
+    ]);
+    expect(text).toContain('| A thing. Exactly one of `a`, `b` is required. |');
+  });
+
+  it('shows what differs from a schema that another page describes', () => {
+    const list = (properties: JsonObject): JsonObject => ({
+      type: 'array',
+      items: { type: 'object', properties },
+      description: 'All.',
+    });
+    const rules = { not: { required: ['c', 'd'] } };
+    const base = {
+      ...rules,
+      properties: {
+        a: { ...described, default: 'x' },
+        b: described,
+        c: described,
+        d: described,
+        same: list({ e: described }),
+        other: list({ e: described, f: described }),
+      },
+    };
+    const schema = {
+      ...rules,
+      required: ['b'],
+      properties: {
+        a: { ...described, default: 'y' },
+        b: described,
+        c: { ...described, compatible: false },
+        own: described,
+        same: list({ e: described }),
+        other: list({ e: { ...described, description: 'That.' } }),
+      },
+    };
+    expect(schemaReference(schema, { base }).replaceAll(/ +/g, ' ').split('\n')).toEqual([
+      '| key | type | meaning |',
+      '| ----- | ------ | ------- |',
+      '| `own` | string | It. |',
+      '',
+      'Not available: `d`. Required: `b`. Other defaults: `a: y`. (new): `c`.',
+      '',
+      '## `other[]`',
+      '',
+      '| key | type | meaning |',
+      '| --- | ------ | ------- |',
+      '| `e` | string | That. |',
+      '',
+      'Not available: `f`.',
+    ]);
   });
 
   it('rejects a key without a description', () => {

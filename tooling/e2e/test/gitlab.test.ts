@@ -95,7 +95,9 @@ async function nothingLeft(): Promise<void> {
   await site.clean(launcher);
   await site.nothingLeft(launcher);
   await site.noInstances(launcher, endpoint);
-  expect(existsSync(runnerTmp()) ? readdirSync(runnerTmp()) : []).toEqual([]);
+  await launcher.while('serves the last jobs, whose files remain', DEADLINE_MS, async (signal) => {
+    while (existsSync(runnerTmp()) && readdirSync(runnerTmp()).length > 0) await sleep(systemClock, 100, signal);
+  });
 }
 
 /** The folder for temporary files of the runner's own processes, apart from those of its jobs. */
@@ -165,30 +167,71 @@ async function run(job: Omit<Job, 'id'>, env?: Readonly<Record<string, string>>)
   return await runner(env).run({ id: (jobs += 1), ...job });
 }
 
+/** Starts jobs before the first test of a group, since most of their time is that of processes that start. */
+function together<T>(start: () => Promise<T>): () => Promise<T> {
+  let started: Promise<T> | undefined;
+  beforeAll(() => {
+    started = start();
+    // The test that waits for it reports the failure.
+    started.catch(() => undefined);
+  });
+  return async () => {
+    if (started === undefined) throw new Error('the jobs have not been started');
+    return await started;
+  };
+}
+
 function isAlive(pid: number): boolean {
   return existsSync(`/proc/${pid}`);
 }
 
 describe('a job', () => {
-  it('succeeds on a node of its own', async () => {
-    const result = await run({
+  const plain = together(() =>
+    run({
       script: ['echo "in $PWD"', 'echo error >&2', `printf '%s' "$CI_JOB_ID" > id`],
       afterScript: ['echo "after: $CI_JOB_STATUS $(cat id)"'],
       steps: [{ name: 'release', script: ['echo released'] }],
       generated: { upload_artifacts_on_success: ['echo uploaded'], archive_cache_on_failure: ['echo never'] },
+    }),
+  );
+  const codes = [1, 3, 97, 124, 137, 255];
+  const failing = together(() =>
+    Promise.all(codes.map((code) => run({ script: [`exit ${code}`, 'echo never'], allowFailureExitCodes: [code] }))),
+  );
+  const flaky = together(() => {
+    const count = join(folder, 'count');
+    return run({
+      script: ['true'],
+      variables: [{ key: 'GET_SOURCES_ATTEMPTS', value: '3' }],
+      generated: { get_sources: [`echo x >> ${count}; [ "$(wc -l < ${count})" -ge 3 ]`] },
     });
+  });
+
+  const labels = new Map([
+    ['a path', '../../v1'],
+    ['two lines', 'debian\nfedora'],
+    ['5,000 characters', 'x'.repeat(5000)],
+    ['what the token does not permit', 'fedora'],
+  ]);
+  const refused = together(async () => {
+    const results = [...labels].map(async ([name, value]) => {
+      const job = { script: ['true'], variables: [{ key: 'NODEPOOL_LABEL', value }] };
+      return [name, await run(job)] as const;
+    });
+    return new Map(await Promise.all(results));
+  });
+
+  it('succeeds on a node of its own', async () => {
+    const result = await plain();
     expect(result).toMatchObject({ status: 'success', violations: [] });
-    for (const text of [`in ${folder}/builds`, 'error', 'released', `after: success ${jobs}`, 'uploaded'])
+    for (const text of [`in ${folder}/builds`, 'error', 'released', 'after: success 1', 'uploaded'])
       expect(result.trace).toContain(text);
     expect(result.trace).not.toContain('never\n');
     expect(result.trace).toContain('Using Custom executor with driver nodepool');
   });
 
   it('fails with the exit code of its script', async () => {
-    const codes = [1, 3, 97, 124, 137, 255];
-    const results = await Promise.all(
-      codes.map((code) => run({ script: [`exit ${code}`, 'echo never'], allowFailureExitCodes: [code] })),
-    );
+    const results = await failing();
     expect(results).toMatchObject(
       codes.map((exitCode) => ({
         ...{ status: 'failed', failureReason: 'script_failure', exitCode, allowedToFail: true, violations: [] },
@@ -197,13 +240,7 @@ describe('a job', () => {
   });
 
   it('repeats a stage as often as its variable says', async () => {
-    const count = join(folder, 'count');
-    const flaky = `echo x >> ${count}; [ "$(wc -l < ${count})" -ge 3 ]`;
-    const result = await run({
-      script: ['true'],
-      variables: [{ key: 'GET_SOURCES_ATTEMPTS', value: '3' }],
-      generated: { get_sources: [flaky] },
-    });
+    const result = await flaky();
     expect(result).toMatchObject({ status: 'success', violations: [] });
     expect(result.calls.map(({ stage }) => stage).filter(Boolean)).toEqual([
       ...['prepare_script', 'get_sources', 'clear_worktree', 'get_sources', 'get_sources', 'build_script'],
@@ -245,15 +282,10 @@ describe('a job', () => {
     expect(await running.result).toMatchObject({ status: 'canceled', violations: [] });
   });
 
-  it.each([
-    ['a path', '../../v1'],
-    ['two lines', 'debian\nfedora'],
-    ['5,000 characters', 'x'.repeat(5000)],
-    ['what the token does not permit', 'fedora'],
-  ])('whose label is %s fails', async (_, value) => {
-    const result = await run({ script: ['true'], variables: [{ key: 'NODEPOOL_LABEL', value }] });
+  it.each([...labels.keys()])('whose label is %s fails', async (name) => {
+    const result = (await refused()).get(name);
     expect(result).toMatchObject({ status: 'failed', failureReason: 'script_failure', violations: [] });
-    expect(result.calls.map(({ phase }) => phase)).toEqual(['config', 'prepare', 'cleanup']);
+    expect(result?.calls.map(({ phase }) => phase)).toEqual(['config', 'prepare', 'cleanup']);
   });
 
   it('with variables that no process can receive leaves nothing', async () => {
@@ -279,14 +311,55 @@ describe('a job', () => {
 });
 
 describe('the end of a job', () => {
-  it('that is cancelled ends its processes, and its later stages run on the same node', async () => {
+  /** Cancels a job once its script runs. */
+  async function cancelled(script: readonly string[] = []) {
     const endless = new EndlessJob();
-    const running = runner().start(endless.job);
+    const running = runner().start({ ...endless.job, script: [...script, ...endless.job.script] });
     const pid = await endless.begun(running);
     running.cancel();
-    expect(await running.result).toMatchObject({ status: 'canceled', violations: [] });
+    return { endless, pid, result: await running.result };
+  }
+
+  /** Sends SIGTERM to one call of a job. */
+  async function stoppedIn(name: string) {
+    const endless = new EndlessJob();
+    const running = runner().start(
+      name === 'cleanup' ? { id: endless.id, script: ['true'] } : endless.job,
+      (phase, stage, driver) => {
+        if ((stage ?? phase) !== name) return;
+        void sleep(systemClock, 150).then(() => driver.signal('SIGTERM'));
+      },
+    );
+    return await running.result;
+  }
+
+  const plain = together(() => cancelled());
+  const stubborn = together(() => cancelled(["trap '' TERM"]));
+  const stages = ['prepare', 'build_script', 'cleanup'];
+  const stopped = together(
+    async () => new Map(await Promise.all(stages.map(async (name) => [name, await stoppedIn(name)] as const))),
+  );
+
+  it('that is cancelled ends its processes, and its later stages run on the same node', async () => {
+    const { endless, pid, result } = await plain();
+    expect(result).toMatchObject({ status: 'canceled', violations: [] });
     expect(readFileSync(endless.file('after'), 'utf8')).toBe('canceled\n');
     expect([isAlive(pid), existsSync(endless.file('finished'))]).toEqual([false, false]);
+  });
+
+  it('whose processes ignore SIGTERM ends them too', async () => {
+    const { pid, result } = await stubborn();
+    expect(result).toMatchObject({ status: 'canceled', violations: [] });
+    expect(isAlive(pid)).toBe(false);
+  });
+
+  it.each(stages)('in which %s is stopped leaves nothing', async (name) => {
+    const result = (await stopped()).get(name);
+    if (name === 'cleanup') expect(result?.status).toBe('success');
+    else expect(result).toMatchObject({ status: 'failed', failureReason: 'runner_system_failure' });
+    // Node.js handles signals once it has started; until then, they end it.
+    const early = /^cleanup_exec failed|ended with signal SIGTERM/;
+    expect(result?.violations.filter((text) => !early.test(text))).toEqual([]);
   });
 
   it('that reaches its time limit ends its processes', async () => {
@@ -296,15 +369,6 @@ describe('the end of a job', () => {
     const result = await running.result;
     expect(result).toMatchObject({ status: 'failed', failureReason: 'job_execution_timeout', violations: [] });
     expect([isAlive(pid), existsSync(endless.file('after'))]).toEqual([false, false]);
-  });
-
-  it('whose processes ignore SIGTERM ends them too', async () => {
-    const endless = new EndlessJob();
-    const running = runner().start({ ...endless.job, script: ["trap '' TERM", ...endless.job.script] });
-    const pid = await endless.begun(running);
-    running.cancel();
-    expect(await running.result).toMatchObject({ status: 'canceled', violations: [] });
-    expect(isAlive(pid)).toBe(false);
   });
 
   it('whose node is lost is a failure of the system', async () => {
@@ -317,23 +381,6 @@ describe('the end of a job', () => {
     process.kill(pid, 'SIGKILL');
     expect(result).toMatchObject({ status: 'failed', failureReason: 'runner_system_failure', violations: [] });
     expect(result.exitCode).toBeUndefined();
-  });
-
-  it.each(['prepare', 'build_script', 'cleanup'])('in which %s is stopped leaves nothing', async (name) => {
-    const endless = new EndlessJob();
-    const running = runner().start(
-      name === 'cleanup' ? { id: endless.id, script: ['true'] } : endless.job,
-      (phase, stage, driver) => {
-        if ((stage ?? phase) !== name) return;
-        void sleep(systemClock, 150).then(() => driver.signal('SIGTERM'));
-      },
-    );
-    const result = await running.result;
-    if (name === 'cleanup') expect(result.status).toBe('success');
-    else expect(result).toMatchObject({ status: 'failed', failureReason: 'runner_system_failure' });
-    // Node.js handles signals once it has started; until then, they end it.
-    const early = /^cleanup_exec failed|ended with signal SIGTERM/;
-    expect(result.violations.filter((text) => !early.test(text))).toEqual([]);
   });
 
   it('in which a call is killed at any moment leaves nothing', async () => {
@@ -369,18 +416,29 @@ describe('the end of a job', () => {
     rmSync(runnerTmp(), { recursive: true });
   });
 
-  it.each(['prepare', 'build_script', 'cleanup'])('whose runner dies in %s leaves nothing', async (name) => {
-    const endless = new EndlessJob();
-    const job = name === 'cleanup' ? { id: endless.id, script: ['true'] } : endless.job;
-    const file = join(folder, `job-${endless.id}.json`);
-    writeFileSync(file, JSON.stringify({ config: config(), job }));
-    const dying = spawn(process.execPath, [runnerProgram(), file], { stdio: ['ignore', 'pipe', 'inherit'] });
-    for await (const line of createInterface(dying.stdout)) if (line === name) break;
-    await sleep(systemClock, 400);
-    dying.kill('SIGKILL');
-    await nothingLeft();
-    if (existsSync(endless.file('pid'))) expect(isAlive(Number(readFileSync(endless.file('pid'), 'utf8')))).toBe(false);
-    rmSync(runnerTmp(), { recursive: true });
+  describe('whose runner dies', () => {
+    async function deathIn(name: string): Promise<EndlessJob> {
+      const endless = new EndlessJob();
+      const job = name === 'cleanup' ? { id: endless.id, script: ['true'] } : endless.job;
+      const file = join(folder, `job-${endless.id}.json`);
+      writeFileSync(file, JSON.stringify({ config: config(), job }));
+      const dying = spawn(process.execPath, [runnerProgram(), file], { stdio: ['ignore', 'pipe', 'inherit'] });
+      for await (const line of createInterface(dying.stdout)) if (line === name) break;
+      await sleep(systemClock, 400);
+      dying.kill('SIGKILL');
+      return endless;
+    }
+
+    const deaths = together(
+      async () => new Map(await Promise.all(stages.map(async (name) => [name, await deathIn(name)] as const))),
+    );
+
+    it.each(stages)('in %s leaves nothing', async (name) => {
+      const endless = (await deaths()).get(name);
+      await nothingLeft();
+      const pidFile = endless?.file('pid') ?? '';
+      if (existsSync(pidFile)) expect(isAlive(Number(readFileSync(pidFile, 'utf8')))).toBe(false);
+    });
   });
 });
 

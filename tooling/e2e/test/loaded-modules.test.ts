@@ -59,6 +59,17 @@ it('nodepool list loads no ssh, logging, web server, schema compiler or driver',
   expect(unneeded.filter((name) => loaded.has(name))).toEqual([]);
 });
 
+it('nodepool-gitlab, which GitLab Runner starts for each stage of a job, loads no ZooKeeper client', async () => {
+  const file = join(folder, 'gitlab.txt');
+  const env = { ...process.env, LOADED_MODULES_FILE: file };
+  await promisify(execFile)(process.execPath, ['--require', RECORDER, programPath('nodepool-gitlab'), 'config'], {
+    env,
+  });
+  const loaded = packagesIn(file);
+  expect([...loaded]).toEqual(expect.arrayContaining(['cli', 'core', 'requestor']));
+  expect(['store', 'zookeeper', 'config', 'yaml', 'ajv'].filter((name) => loaded.has(name))).toEqual([]);
+});
+
 it('a launcher without a web endpoint loads no web server and no metrics for it, and no ssh before a login', async () => {
   const file = join(folder, 'launcher.txt');
   const client = connect({ servers: zooKeeper.servers });

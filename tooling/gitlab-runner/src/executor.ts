@@ -9,6 +9,7 @@ import { runDriver, type DriverExit, type RunningDriver } from './driver-process
 import { BuildFailure, SystemFailure } from './failures.js';
 import type { DriverCall, Job, Stage, Variable } from './job.js';
 import { scriptOf } from './shell-script.js';
+import { within } from './time-limit.js';
 import { jobResponse, projectDirOf, valueOf, variablesOf, type RunnerIdentity } from './variables.js';
 
 /** Keys of `[runners.custom]` in `config.toml`, with times in milliseconds. */
@@ -80,14 +81,14 @@ export class Executor {
     const { configExec, prepareExec, configExecTimeoutMs = HOUR_MS } = this.config.custom;
     const { prepareExecTimeoutMs = HOUR_MS } = this.config.custom;
     if (configExec !== undefined) {
-      const { stdout } = await this.call('config', undefined, configExec, this.within(aborted, configExecTimeoutMs));
+      const { stdout } = await this.call('config', undefined, configExec, within(aborted, configExecTimeoutMs));
       this.settings = readConfigOutput(stdout, this.reports.violation);
     }
     const { name, version } = this.settings.driver ?? {};
     const driver = name === undefined ? '' : ` with driver ${name}${version === undefined ? '' : ` ${version}`}`;
     this.reports.log(`Using Custom executor${driver}...\n`);
     if (prepareExec === undefined) return;
-    await this.call('prepare', undefined, prepareExec, this.within(aborted, prepareExecTimeoutMs));
+    await this.call('prepare', undefined, prepareExec, within(aborted, prepareExecTimeoutMs));
   }
 
   /** Calls `run_exec` with the script of a stage, unless the stage has nothing to do. */
@@ -122,10 +123,6 @@ export class Executor {
     } finally {
       rmSync(this.tempDir, { recursive: true, force: true });
     }
-  }
-
-  private within(aborted: AbortSignal, timeoutMs: number): AbortSignal {
-    return AbortSignal.any([aborted, AbortSignal.timeout(timeoutMs)]);
   }
 
   private directories(): { readonly builds: string; readonly cache: string; readonly project: string } {

@@ -5,6 +5,7 @@ import type { RunningDriver } from './driver-process.js';
 import { Executor, type Phase, type RunnerConfig } from './executor.js';
 import { BuildFailure, Stopped, SystemFailure } from './failures.js';
 import type { DriverCall, FailureReason, Job, JobResult, Stage } from './job.js';
+import { within } from './time-limit.js';
 import { valueOf } from './variables.js';
 
 const PREPARATION_ATTEMPTS = 3;
@@ -134,7 +135,7 @@ export class RunningJob {
     });
     if (scripts.signal.aborted) failure = scripts.signal.reason as Error;
     executor.status = statusOf(failure);
-    const limited = AbortSignal.any([this.context.signal, AbortSignal.timeout(AFTER_SCRIPT_TIMEOUT_MS)]);
+    const limited = within(this.context.signal, AFTER_SCRIPT_TIMEOUT_MS);
     const ignored = await failureOf(() => this.stage(executor, 'after_script', limited));
     if (ignored !== undefined)
       this.trace += `after_script failed, but job will continue unaffected: ${String(ignored)}\n`;

@@ -7,7 +7,7 @@ import { interruption, runCommandLine, UsageError } from '@nodepool/harness';
 import { MUTATIONS } from './mutations/index.js';
 import type { Mutation } from './mutation.js';
 import { MisfitError, placesOf } from './places.js';
-import { isExpected, markdown } from './report.js';
+import { insertNumbers, isExpected } from './report.js';
 import { ResultsFile } from './results-file.js';
 import { runMutation, type MutationResult } from './run-mutation.js';
 
@@ -23,22 +23,21 @@ see them, until the first one fails. Without ids, all defects.
   --results FILE   continue an interrupted run: add each result to FILE, and repeat those only that are unexpected,
                    or whose sources or tests have changed since; defects named by their ids are always repeated
   --list           print the defects without running tests
-  --check          only check that each defect fits the sources and that its tests exist
+  --check          only check that each defect fits the sources, that its tests exist, and the numbers of
+                   defects in docs/development.md
   --output         print the output of tests that see nothing
-  --write          write the table to docs/development.md
+  --write          only write the numbers of defects to docs/development.md
   --help           this text
 
 Exit status: 0 every defect is seen, except those with a reason; 1 otherwise, 2 wrong usage.
 
 Example:
   $ pnpm mutate --part packages/driver-gce
-  $ pnpm mutate --results mutations.jsonl --write
+  $ pnpm mutate --results mutations.jsonl
 `;
 
 const ROOT = resolve(__dirname, '..', '..', '..');
 const PAGE = join(ROOT, 'docs', 'development.md');
-const BEGIN = '<!-- generated: mutations -->';
-const END = '<!-- /generated -->';
 
 interface Selection {
   readonly mutations: readonly Mutation[];
@@ -64,12 +63,20 @@ async function main(): Promise<void> {
     for (const { id, file, breaks } of selection.mutations) process.stdout.write(`${id}  ${file}  ${breaks}\n`);
     return;
   }
+  if (selection.write) {
+    await writeFile(PAGE, insertNumbers(await readFile(PAGE, 'utf8'), MUTATIONS));
+    return;
+  }
   checkAll(selection.mutations);
-  if (selection.check) return;
+  if (selection.check) {
+    const page = await readFile(PAGE, 'utf8');
+    if (insertNumbers(page, MUTATIONS) !== page)
+      throw new Error(`the numbers of defects in ${PAGE} are outdated; use --write`);
+    return;
+  }
   const results = await runAll(selection);
   const unexpected = results.filter((result) => !isExpected(result));
   process.stdout.write(`\n${results.length - unexpected.length} of ${results.length} as expected\n`);
-  if (selection.write) await writeTable(markdown(results));
   if (unexpected.length > 0) process.exitCode = 1;
 }
 
@@ -98,7 +105,6 @@ function readArguments(): Selection | undefined {
       (parts.length === 0 || parts.some((part) => file.startsWith(`${part.replace(/\/$/, '')}/`))),
   );
   if (mutations.length === 0) throw new UsageError(`there is no defect in ${parts.join(', ')}; --list prints all`);
-  if (values.write && mutations.length < MUTATIONS.length) throw new UsageError('--write needs all defects');
   return {
     mutations,
     jobs: positive('--jobs', values.jobs),
@@ -159,13 +165,6 @@ function lineOf(result: MutationResult, count: number, total: number): string {
   const outcome = seenBy === undefined ? 'SURVIVES' : `seen by ${seenBy}${how}`;
   const seconds = Math.round(result.ms / 1000);
   return `[${count}/${total}] ${mutation.id} (${seconds} s)${isExpected(result) ? '' : ' UNEXPECTED'}: ${outcome}`;
-}
-
-async function writeTable(table: string): Promise<void> {
-  const text = await readFile(PAGE, 'utf8');
-  const [begin, end] = [text.indexOf(BEGIN), text.indexOf(END, text.indexOf(BEGIN))];
-  if (begin < 0 || end < 0) throw new Error(`${PAGE} lacks ${BEGIN} … ${END}`);
-  await writeFile(PAGE, `${text.slice(0, begin + BEGIN.length)}\n\n${table}\n\n${text.slice(end)}`);
 }
 
 runCommandLine(HELP, main);

@@ -1,42 +1,36 @@
-/** The table of the results, for the documentation. */
+/** Expected results, and the numbers of the defects for the documentation. */
 
+import type { Mutation } from './mutation.js';
 import { packageOf } from './places.js';
 import type { MutationResult } from './run-mutation.js';
+
+const BEGIN = '<!-- generated: mutations -->';
+const END = '<!-- /generated -->';
 
 /** Returns true if the result is the expected one. */
 export function isExpected({ mutation, seenBy }: MutationResult): boolean {
   return (seenBy !== undefined) === (mutation.survives === undefined);
 }
 
-/** Returns a table with a row per package, the duration of all tests, and a list of the defects that no test sees. */
-export function markdown(results: readonly MutationResult[]): string {
-  const parts = new Map<string, { total: number; seen: number }>();
-  for (const { mutation, seenBy } of results) {
-    const part = packageOf(mutation.file);
-    const { total, seen } = parts.get(part) ?? { total: 0, seen: 0 };
-    parts.set(part, { total: total + 1, seen: seen + (seenBy === undefined ? 0 : 1) });
-  }
-  const rows = [...parts].toSorted(([a], [b]) => (a < b ? -1 : 1));
-  const table = [
-    '| package | defects | seen by tests |',
-    '| --- | --- | --- |',
-    ...rows.map(([part, { total, seen }]) => `| \`${part}\` | ${total} | ${seen} |`),
-    `| all | ${results.length} | ${results.filter(({ seenBy }) => seenBy !== undefined).length} |`,
-  ];
-  const minutes = Math.ceil(results.reduce((sum, { ms }) => sum + ms, 0) / 60_000);
-  const survivors = results.filter(({ seenBy }) => seenBy === undefined).toSorted(byFile);
-  const list = survivors.map(
-    ({ mutation: { breaks, file, survives = 'a test is missing' } }) => `- ${breaks} (\`${file}\`): ${survives}`,
-  );
-  return [
-    ...table,
-    '',
-    `The tests of the last run of each defect took ${minutes} minutes together.`,
-    '',
-    ...(list.length === 0 ? ['Tests see all of them.'] : ['Not seen:', '', ...list]),
-  ].join('\n');
+/** Returns the page with the numbers of the defects. Throws if the page has no place for them. */
+export function insertNumbers(page: string, mutations: readonly Mutation[]): string {
+  const [begin, end] = [page.indexOf(BEGIN), page.indexOf(END, page.indexOf(BEGIN))];
+  if (begin < 0 || end < 0) throw new Error(`the page lacks ${BEGIN} … ${END}`);
+  return `${page.slice(0, begin + BEGIN.length)}\n\n${numbersOf(mutations)}\n\n${page.slice(end)}`;
 }
 
-function byFile(a: MutationResult, b: MutationResult): number {
-  return a.mutation.file < b.mutation.file ? -1 : 1;
+/** Returns a list in Markdown with a line per package, and one line for all drivers. */
+function numbersOf(mutations: readonly Mutation[]): string {
+  const areas = new Map<string, Mutation[]>();
+  for (const mutation of mutations) {
+    const area = `\`${packageOf(mutation.file).replace(/\/driver-.*/, '/driver-*')}\``;
+    areas.set(area, [...(areas.get(area) ?? []), mutation]);
+  }
+  const sorted = [...areas].toSorted(([a], [b]) => (a < b ? -1 : 1));
+  return [...sorted, ['together', mutations] as const].map(([area, own]) => lineOf(area, own)).join('\n');
+}
+
+function lineOf(area: string, mutations: readonly Mutation[]): string {
+  const accepted = mutations.filter(({ survives }) => survives !== undefined).length;
+  return `- ${area}: ${mutations.length}${accepted === 0 ? '' : `, ${accepted} of them without a test`}`;
 }

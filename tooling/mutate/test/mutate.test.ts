@@ -6,7 +6,7 @@ import { parseSync } from '@swc/core';
 import type { Mutation } from '../src/mutation.js';
 import { MUTATIONS } from '../src/mutations/index.js';
 import { placesOf } from '../src/places.js';
-import { isExpected, markdown } from '../src/report.js';
+import { insertNumbers, isExpected } from '../src/report.js';
 import { ResultsFile } from '../src/results-file.js';
 import { mutated, runMutation } from '../src/run-mutation.js';
 
@@ -34,17 +34,13 @@ describe('the tests of a defect', () => {
     expect(readFileSync(join(ROOT, SLOTS.file), 'utf8')).toBe(before);
   });
 
-  it('do not see a change without effect, which the table lists with its reason', async () => {
+  it('do not see a change without effect, which is expected if the defect has a reason', async () => {
     const harmless = { ...SLOTS, id: 'slots-harmless', replace: 'this.taken = this.taken - 1;' };
     const result = await runMutation(harmless, LIMITS);
     expect(result.seenBy).toBeUndefined();
     expect(isExpected(result)).toBe(false);
     const accepted = { ...result, mutation: { ...harmless, survives: 'it has no effect' } };
     expect(isExpected(accepted)).toBe(true);
-    expect(markdown([accepted])).toContain(
-      'A slot is free after its use. (`packages/core/src/runtime/slots.ts`): it has',
-    );
-    expect(markdown([accepted])).toContain('| `packages/core` | 1 | 0 |\n| all | 1 | 0 |');
   });
 
   it('are stopped if they do not end because of the defect', async () => {
@@ -77,6 +73,38 @@ describe('the list of defects', () => {
   it('has unique names', () => {
     const ids = MUTATIONS.map(({ id }) => id);
     expect(ids).toEqual([...new Set(ids)]);
+  });
+
+  it('has the numbers of the documentation (if not: pnpm mutate --write)', () => {
+    const page = readFileSync(join(ROOT, 'docs', 'development.md'), 'utf8');
+    expect(page).toBe(insertNumbers(page, MUTATIONS));
+  });
+});
+
+describe('the numbers of defects', () => {
+  const of = (file: string): Mutation => ({ ...SLOTS, file });
+
+  it('have a line per package, one for all drivers, and the defects that no test must see', () => {
+    const accepted = { ...of('packages/driver-aws/src/x.ts'), survives: 'it has no effect' };
+    const page = 'a\n<!-- generated: mutations -->\n<!-- /generated -->\nb\n';
+    expect(insertNumbers(page, [SLOTS, accepted, of('packages/driver-gce/src/x.ts')])).toBe(
+      [
+        'a',
+        '<!-- generated: mutations -->',
+        '',
+        '- `packages/core`: 1',
+        '- `packages/driver-*`: 2, 1 of them without a test',
+        '- together: 3, 1 of them without a test',
+        '',
+        '<!-- /generated -->',
+        'b',
+        '',
+      ].join('\n'),
+    );
+  });
+
+  it('need a place on the page', () => {
+    expect(() => insertNumbers('a', [SLOTS])).toThrow('the page lacks <!-- generated: mutations -->');
   });
 });
 

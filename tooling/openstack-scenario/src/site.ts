@@ -3,6 +3,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
+import { answerText } from '@nodepool/core';
 import { freePorts, zooKeeperForTests, type ZooKeeperForTests } from '@nodepool/dev-zookeeper';
 import {
   labelsOffered,
@@ -179,9 +180,10 @@ function providerSection(options: ProviderOptions): object {
 const COUNT = /^nodepool_api_call_duration_seconds_count\{(.*)\} (\S+)$/gm;
 
 async function readApiCalls(port: number, providers: readonly ProviderOptions[]): Promise<ReadonlyMap<string, number>> {
-  const answer = await fetch(`http://127.0.0.1:${port}/metrics`, { signal: AbortSignal.timeout(START_DEADLINE_MS) });
+  const signal = AbortSignal.timeout(START_DEADLINE_MS);
+  const answer = await fetch(`http://127.0.0.1:${port}/metrics`, { signal });
   const calls = new Map<string, number>();
-  for (const [, labels = '', count] of (await answer.text()).matchAll(COUNT)) {
+  for (const [, labels = '', count] of (await answerText(answer.body, { signal })).matchAll(COUNT)) {
     const label = (name: string): string => new RegExp(`${name}="([^"]*)"`).exec(labels)?.[1] ?? '';
     if (!providers.some(({ name }) => name === label('provider'))) continue;
     const key = [label('service'), label('method'), label('operation')].join(' ');

@@ -19,6 +19,7 @@ import { nodesOf } from './rules/values.js';
 
 /** Paths of request records. */
 export const REQUEST = /^\/nodepool\/requests\/[^/]+$/;
+export const NODE = /^\/nodepool\/nodes\/[^/]+$/;
 
 /** Changes the records at matching paths, however they are written. */
 export function rewriting(path: RegExp, change: (record: JsonObject) => JsonObject): NonNullable<Mutation['writes']> {

@@ -1,7 +1,7 @@
 /** Worker process of `simulation-pool.ts`, which runs the requested simulations one at a time. */
 
 import { simulateBridges } from './github/simulate-bridges.js';
-import { MUTATIONS } from './mutations.js';
+import { MUTATIONS } from './mutations/index.js';
 import { simulate } from './simulate.js';
 import type { RunOrder } from './simulation-pool.js';
 

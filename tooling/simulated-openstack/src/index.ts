@@ -29,7 +29,7 @@ export {
   REAL_CLOUD_VARIABLE,
   type OpenStackUnderTest,
 } from './under-test.js';
-export { ApiClient, textOf, type ApiAnswer, type ApiRequest } from './suite/api-client.js';
+export { ApiClient, textOf, type ApiAnswer, type RequestParts } from './suite/api-client.js';
 export { TestBed, type ApiCase } from './suite/test-bed.js';
 export { apiCases } from './suite/cases.js';
 export { httpControls } from '@nodepool/simulated-cloud';

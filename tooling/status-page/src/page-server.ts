@@ -62,7 +62,7 @@ export class PageServer {
     await this.clock.runUntil(() => this.store.complete);
     if (!this.recording) await this.recorder.start();
     this.recording = true;
-    this.address = await this.web.start(this.address.port, '127.0.0.1');
+    this.address = await this.web.start({ ...this.address, address: '127.0.0.1', otherAddress: '' });
   }
 
   /** Stops the launcher; its port no longer answers. */
@@ -112,7 +112,6 @@ export class PageServer {
 
   private makeWeb(): WebServer {
     return createWebServer({
-      otherAddress: 'choose another port',
       store: this.store,
       log: this.log,
       clock: this.clock,

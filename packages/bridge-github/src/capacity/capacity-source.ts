@@ -1,9 +1,12 @@
 /** Asks the registered launchers for what their limits leave, regularly, and tells the capacity of scale sets. */
 
 import {
+  answerText,
   Emitter,
   isJsonObject,
   isError,
+  TimerQueue,
+  withDeadline,
   WorkQueue,
   type Clock,
   type JsonObject,
@@ -37,6 +40,7 @@ export interface CapacityOptions {
 }
 
 export class CapacitySource {
+  private readonly ask: AskLauncher;
   private readonly answers = new Map<string, { readonly at: number; readonly free: LauncherFree }>();
   /** Scale sets in service. */
   private readonly sets = new Map<string, () => Consumer>();
@@ -46,6 +50,7 @@ export class CapacitySource {
 
   constructor(private readonly options: CapacityOptions) {
     const { clock, random, log, tasks } = options;
+    this.ask = options.ask ?? askOverHttp(clock);
     this.changes = new Emitter((error) => log.error('A change of the capacity was not noticed', error));
     this.queue = new WorkQueue({
       ...{ clock, random, log, tasks },
@@ -101,7 +106,7 @@ export class CapacitySource {
   }
 
   private async askAll(signal: AbortSignal): Promise<void> {
-    const { store, clock, log, ask = askOverHttp } = this.options;
+    const { store, clock, log } = this.options;
     const urls = new Set<string>();
     for (const { component } of store.components.all('launcher')) {
       const { webapp } = component;
@@ -112,7 +117,7 @@ export class CapacitySource {
     await Promise.all(
       [...urls].map(async (url) => {
         try {
-          const free = freeIn(await ask(`${url}/status/v1/capacity`, signal));
+          const free = freeIn(await this.ask(`${url}/status/v1/capacity`, signal));
           this.answers.set(url, { at: clock.monotonic(), free });
         } catch (error) {
           signal.throwIfAborted();
@@ -124,20 +129,15 @@ export class CapacitySource {
   }
 }
 
-async function askOverHttp(url: string, signal: AbortSignal): Promise<JsonValue> {
-  const answer = await fetch(url, {
-    headers: { accept: 'application/json' },
-    redirect: 'error',
-    signal: AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS)]),
-  });
-  if (!answer.ok) throw new Error(`status ${answer.status}`);
-  let text = '';
-  const decoder = new TextDecoder();
-  for await (const piece of answer.body ?? []) {
-    text += decoder.decode(piece as Uint8Array, { stream: true });
-    if (text.length > MAX_BYTES) throw new RangeError('the answer is too long');
-  }
-  return JSON.parse(text) as JsonValue;
+function askOverHttp(clock: Clock): AskLauncher {
+  const timers = new TimerQueue(clock, { background: true });
+  const onDeadline = (): Error => new Error(`no answer within ${TIMEOUT_MS / 1000} s`);
+  return (url, stopped) =>
+    withDeadline({ timers, signal: stopped, deadline: clock.monotonic() + TIMEOUT_MS, onDeadline }, async (signal) => {
+      const answer = await fetch(url, { headers: { accept: 'application/json' }, redirect: 'error', signal });
+      if (!answer.ok) throw new Error(`status ${answer.status}`);
+      return JSON.parse(await answerText(answer.body, { maxBytes: MAX_BYTES, signal })) as JsonValue;
+    });
 }
 
 /** Returns what a document of a launcher says. */

@@ -89,12 +89,12 @@ export class Listener {
   }
 
   private async listen(signal: AbortSignal, onAnswer: () => void): Promise<void> {
-    const { service, settings, log, owner, left, onSession, onStatistics, onHealth } = this.options;
+    const { clock, service, settings, log, owner, left, onSession, onStatistics, onHealth } = this.options;
     const set = await registeredScaleSet(service, settings(), log, signal);
-    const session = await MessageSession.open({ service, owner, log, scaleSetId: set.id }, left(), signal);
-    await onSession(set, session.id);
+    const session = await MessageSession.open({ clock, service, owner, log, scaleSetId: set.id }, left(), signal);
     this.set = set;
     this.session = session;
+    await onSession(set, session.id);
     log.info('Listening for jobs', { scale_set_id: set.id, session: session.id });
     onHealth(undefined);
     if (session.statistics !== undefined) onStatistics(session.statistics);

@@ -1,6 +1,6 @@
 /**
  * Brings one runner to its next step: request, node, registration, start, end. Each step is repeatable, so that another
- * bridge continues wherever one was killed; see `docs/github-actions.md` for the steps.
+ * bridge continues wherever one was killed.
  */
 
 import { Latch, isError, linkSignals, sleep, untilAborted, type Reconciled } from '@nodepool/core';

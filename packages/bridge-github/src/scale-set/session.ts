@@ -1,11 +1,22 @@
 /** The session of a scale set, through which GitHub sends its messages. A session has one client at a time. */
 
-import type { Logger } from '@nodepool/core';
+import {
+  addAbortCallback,
+  linkSignals,
+  removeAbortCallback,
+  type Clock,
+  type Logger,
+  type Timer,
+} from '@nodepool/core';
 import type { ActionsService } from '../github/actions-service.js';
 import type { Message, SessionDocument, Statistics } from '../github/documents.js';
 import { GithubError, isConflict, isUnauthorized } from '../github/errors.js';
 
+/** Time after an abort for which a call that opens a session may still be answered (ms). */
+const OPEN_AFTER_ABORT_MS = 3000;
+
 export interface SessionOptions {
+  readonly clock: Clock;
   readonly service: ActionsService;
   readonly scaleSetId: number;
   readonly owner: string;
@@ -22,11 +33,12 @@ export class MessageSession {
 
   /**
    * Opens a session. If there is one already, closes it if it is `left`, the one of the bridge that served the scale
-   * set before; rejects if it belongs to another program.
+   * set before; rejects if it belongs to another program. May resolve a little after an abort; the caller closes the
+   * session.
    */
   static async open(options: SessionOptions, left: string | null, signal: AbortSignal): Promise<MessageSession> {
-    const { service, scaleSetId, owner, log } = options;
-    const open = (): Promise<SessionDocument> => service.openSession(scaleSetId, owner, signal);
+    const { service, scaleSetId, log } = options;
+    const open = (): Promise<SessionDocument> => openSession(options, signal);
     try {
       return new MessageSession(options, await open());
     } catch (error) {
@@ -79,5 +91,30 @@ export class MessageSession {
       this.document = { ...(await service.renewSession(scaleSetId, this.id, signal)), statistics };
       return await work();
     }
+  }
+}
+
+/**
+ * Waits for the answer even after an abort, but not for long: GitHub may have opened the session already, and only its
+ * answer has the id, without which nothing can close the session.
+ */
+async function openSession(
+  { clock, service, scaleSetId, owner }: SessionOptions,
+  signal: AbortSignal,
+): Promise<SessionDocument> {
+  signal.throwIfAborted();
+  const waiting = linkSignals();
+  let timer: Timer | undefined;
+  const onAbort = (): void => {
+    timer = clock.schedule(OPEN_AFTER_ABORT_MS, () =>
+      waiting.abort(new Error('GitHub has not opened the session in time')),
+    );
+  };
+  addAbortCallback(signal, onAbort);
+  try {
+    return await service.openSession(scaleSetId, owner, waiting.signal);
+  } finally {
+    removeAbortCallback(signal, onAbort);
+    timer?.cancel();
   }
 }

@@ -9,19 +9,19 @@ const COUNT: JsonObject = { type: 'integer', minimum: 0, maximum: 100_000 };
 const SECONDS: JsonObject = { type: 'integer', minimum: 1, maximum: 86_400 };
 
 const SCALE_SET_PROPERTIES: JsonObject = {
-  name: { ...NAME, description: 'Name of the scale set in GitHub.' },
+  name: { ...NAME, description: 'Name in GitHub.' },
   labels: {
     type: 'array',
     minItems: 1,
     items: TEXT,
-    description: 'Labels in GitHub. A job needs all labels of its `runs-on` in the scale set. Default: the name.',
+    description: 'Labels in GitHub, which must include all of `runs-on` of a job. Default: the name.',
   },
-  'node-label': { ...TEXT, description: 'Label of the nodes in Nodepool.' },
+  'node-label': { ...TEXT, description: 'Label in Nodepool.' },
   'runner-group': { ...TEXT, default: 'default', description: 'Runner group in GitHub.' },
   'min-runners': {
     ...COUNT,
     default: 0,
-    description: 'Number of runners that wait for jobs, in addition to busy ones.',
+    description: 'Idle runners, in addition to busy ones.',
   },
   'max-runners': { ...COUNT, default: 100, description: 'Maximum number of runners.' },
   priority: {
@@ -29,51 +29,51 @@ const SCALE_SET_PROPERTIES: JsonObject = {
     minimum: 0,
     maximum: 999,
     default: 200,
-    description: 'Priority of the node requests; lower is served first.',
+    description: 'Priority of node requests; lower is served first.',
   },
-  tenant: { ...TEXT, description: 'Tenant whose resource limits apply. Default: none.' },
-  user: { ...TEXT, description: 'User to log in as. Default: that of the image.' },
-  identity: { ...TEXT, description: 'File with the private key for ssh. Default: keys of the agent and of `~/.ssh`.' },
+  tenant: { ...TEXT, description: 'Tenant whose limits apply.' },
+  user: { ...TEXT, description: 'Login name. Default: that of the image.' },
+  identity: { ...TEXT, description: 'File with the ssh key. Default: those of the agent and of `~/.ssh`.' },
   'runner-folder': {
     ...TEXT,
     default: 'actions-runner',
-    description: 'Folder of the runner on the image, with `run.sh`; relative to the home folder.',
+    description: 'Folder on the image with `run.sh`, relative to the home folder.',
   },
-  'work-folder': { ...TEXT, default: '_work', description: 'Folder for the files of jobs, relative to the runner.' },
+  'work-folder': { ...TEXT, default: '_work', description: 'Folder for jobs, relative to the runner.' },
   environment: {
     type: 'object',
     propertyNames: { pattern: '^[A-Za-z_][A-Za-z0-9_]*$' },
     additionalProperties: { type: 'string' },
-    description: 'Environment variables of the runner and of its jobs.',
+    description: 'Environment variables of runner and jobs.',
   },
-  'hook-before-job': { ...TEXT, description: 'Script on the image that the runner runs before the job.' },
-  'hook-after-job': { ...TEXT, description: 'Script on the image that the runner runs after the job.' },
+  'hook-before-job': { ...TEXT, description: 'Script on the image, run before the job.' },
+  'hook-after-job': { ...TEXT, description: 'Script on the image, run after the job.' },
   'start-timeout': {
     ...SECONDS,
     default: 180,
-    description: 'Time in which a runner must connect to GitHub after its node is ready, in seconds.',
+    description: 'Seconds in which a runner must connect to GitHub once its node is ready.',
   },
   'idle-timeout': {
     ...SECONDS,
     default: 60,
-    description: 'Time after which a runner without a job is removed if it is not needed, in seconds.',
+    description: 'Seconds after which an idle runner is removed if it is not needed.',
   },
 };
 
 const INSTALLATION: JsonObject = {
   type: 'object',
   properties: {
-    name: { ...NAME, description: 'Name of the installation in messages and metrics.' },
+    name: { ...NAME, description: 'Name in messages and metrics.' },
     url: {
       ...TEXT,
-      description: 'Page of the organization, the repository or the enterprise, on github.com or an Enterprise Server.',
+      description: 'Its page on github.com or an Enterprise Server.',
     },
     app: {
       type: 'object',
       properties: {
-        'client-id': { ...TEXT, description: 'Client id of the App.' },
-        'installation-id': { type: 'integer', minimum: 1, description: 'Id of the installation of the App.' },
-        'private-key': { ...TEXT, description: 'File with the private key of the App (PEM).' },
+        'client-id': { ...TEXT, description: 'Client id.' },
+        'installation-id': { type: 'integer', minimum: 1, description: 'Id of its installation.' },
+        'private-key': { ...TEXT, description: 'File with its private key (PEM).' },
       },
       required: ['client-id', 'installation-id', 'private-key'],
       additionalProperties: false,
@@ -88,14 +88,14 @@ const INSTALLATION: JsonObject = {
         properties: SCALE_SET_PROPERTIES,
         required: ['name', 'node-label'],
         additionalProperties: false,
-        description: 'A runner scale set.',
+        description: 'Runner scale sets, which the bridge creates.',
       },
-      description: 'Runner scale sets, which the bridge creates in GitHub.',
+      description: 'Runner scale sets, which the bridge creates.',
     },
   },
   required: ['name', 'url', 'scale-sets'],
   additionalProperties: false,
-  description: 'An organization, a repository or an enterprise in GitHub.',
+  description: 'Organizations, repositories and enterprises whose jobs are served.',
 };
 
 export const settingsSchema: JsonSchema = {

@@ -1,12 +1,10 @@
 /** The file of the settings, for `LiveSettings`. Keys and tokens are read at each login. */
 
-import type { LiveSettingsOptions } from '@nodepool/daemon';
+import type { SettingsSource } from '@nodepool/daemon';
 import { SETTINGS_PROBLEMS } from '../metrics.js';
 import { readSettings, type Settings } from './settings.js';
 
-type SettingsSource = Pick<LiveSettingsOptions<Settings>, 'read' | 'files' | 'problems' | 'describe'>;
-
-export function settingsSource(file: string): SettingsSource {
+export function settingsSource(file: string): SettingsSource<Settings> {
   return {
     read: () => readSettings(file),
     files: () => [file],

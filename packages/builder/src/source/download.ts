@@ -4,7 +4,7 @@ import { createWriteStream } from 'node:fs';
 import { readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import { errorCodeOf, isJsonObject, reasonOf, sleep, type Clock, type Logger } from '@nodepool/core';
+import { answerText, errorCodeOf, isJsonObject, reasonOf, sleep, type Clock, type Logger } from '@nodepool/core';
 import { IdleLimit } from '../idle-limit.js';
 import { BuildFailedError } from '../disk-image-creator.js';
 import { boundedBytes, checkSize, checkSpace } from './bounded-bytes.js';
@@ -69,12 +69,12 @@ export async function downloadText(url: string, signal: AbortSignal): Promise<st
   if (url.startsWith('https:') && !answer.url.startsWith('https:'))
     throw sourceFailed(`${url} leads to ${answer.url}, which other hosts can change on the way`);
   if (!answer.ok) throw sourceFailed(`${url} cannot be downloaded: the server answers ${answer.status}`);
-  let text = '';
-  for await (const piece of answer.body ?? []) {
-    text += Buffer.from(piece as Uint8Array).toString('utf8');
-    if (text.length > MAX_CHECKSUM_FILE) throw sourceFailed(`${url} is too large for a file with a checksum`);
+  try {
+    return await answerText(answer.body, { maxBytes: MAX_CHECKSUM_FILE, signal });
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error;
+    throw sourceFailed(`${url} is too large for a file with a checksum`, error);
   }
-  return text;
 }
 
 class RefusedDownload extends Error {

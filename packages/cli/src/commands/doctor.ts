@@ -1,6 +1,7 @@
 /** `nodepool doctor`: examines ZooKeeper, certificates, clocks, programs, providers, records and disks. */
 
-import { createRecordList, printable, type ListColumn } from '@nodepool/store';
+import { printable } from '@nodepool/core';
+import { createRecordList, type ListColumn } from '@nodepool/store';
 import { CommandError, type ConsoleContext, type ListFormat, type Output } from '../command-context.js';
 import { paint, PLAIN } from '../display.js';
 import { counted, SEVERITIES, type Finding } from '../doctor/finding.js';

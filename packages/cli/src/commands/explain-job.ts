@@ -1,6 +1,6 @@
 /** `nodepool explain job URL`: why a job of GitHub Actions waits, from GitHub's queue to the node. */
 
-import { printable } from '@nodepool/store';
+import { printable } from '@nodepool/core';
 import {
   explainJobs,
   explainUnknown,

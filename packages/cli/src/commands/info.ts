@@ -1,7 +1,8 @@
 /** `nodepool info PROVIDER`: the records of a provider in ZooKeeper. */
 
 import type { ListColumn, MachineOutage, NodeEntry } from '@nodepool/store';
-import { createRecordList, printable, toJsonObjects } from '@nodepool/store';
+import { printable } from '@nodepool/core';
+import { createRecordList, toJsonObjects } from '@nodepool/store';
 import type { ListFormat, StoreContext } from '../command-context.js';
 import { PLAIN } from '../display.js';
 import { checkProvider } from '../image-names.js';

@@ -1,8 +1,8 @@
 /** `nodepool lease ACTION`: leases of nodes through a gateway, without ZooKeeper. */
 
-import { deadlineSignal, reasonOf, systemClock, TimerQueue, type JsonValue } from '@nodepool/core';
+import { deadlineSignal, reasonOf, systemClock, TimerQueue, printable, type JsonValue } from '@nodepool/core';
 import type { LeaseClient, LeaseDocument, LeaseOutcome, LeaseState, NodeDocument } from '@nodepool/requestor/http';
-import { createRecordList, printable, type ListColumn } from '@nodepool/store';
+import { createRecordList, type ListColumn } from '@nodepool/store';
 import { ExitCode, CommandError, UsageError, type ListFormat, type Output } from '../command-context.js';
 import { gatewayClient, gatewayRefusal, leasedTarget, type GatewayOptions } from '../gateway-access.js';
 import { printList } from '../print-list.js';

@@ -1,9 +1,8 @@
 /** `nodepool run --label LABEL -- COMMAND`: runs a command on new nodes over ssh, and returns the nodes. */
 
 import { accessSync, constants } from 'node:fs';
-import { untilAborted } from '@nodepool/core';
+import { untilAborted, printable } from '@nodepool/core';
 import { LeaseLostError, openRequestor, type JobResult, type Lease } from '@nodepool/requestor';
-import { printable } from '@nodepool/store';
 import { ExitCode, CommandError, type StoreContext } from '../command-context.js';
 import { noteInterruption, ProgressNotes, refusalOf } from '../lease-reports.js';
 import type { Streams } from '../process-io.js';

@@ -1,7 +1,6 @@
 /** `nodepool wait request|node|label ID`: waits for a condition, for scripts. */
 
-import { NODE_STATES, TimerQueue, withDeadline, type NodeRequest } from '@nodepool/core';
-import { printable } from '@nodepool/store';
+import { NODE_STATES, TimerQueue, withDeadline, printable, type NodeRequest } from '@nodepool/core';
 import { CommandError, UsageError, type StoreContext } from '../command-context.js';
 import { parseNodeId } from '../node-id.js';
 import { namesOf, suggestionFor } from '../unknown-subject.js';

@@ -1,7 +1,7 @@
 /** The description of a node, a request, a label or a provider: facts, and lists of what belongs to it. */
 
-import type { JsonValue } from '@nodepool/core';
-import { cellText, printable, toJsonObjects, type RecordList } from '@nodepool/store';
+import { printable, type JsonValue } from '@nodepool/core';
+import { cellText, toJsonObjects, type RecordList } from '@nodepool/store';
 import type { ListFormat, Output } from '../command-context.js';
 import { paint, PLAIN, type Display } from '../display.js';
 import { formatData, formatList } from '../lists/format-list.js';

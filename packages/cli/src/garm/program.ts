@@ -1,11 +1,11 @@
 /** The calls of `nodepool-garm`: GARM passes the command in variables, and reads the answer from stdout. */
 
 import { packageVersion } from '@nodepool/core/package-version';
-import { reasonOf } from '@nodepool/core';
-import { printable } from '@nodepool/store';
+import { reasonOf, printable } from '@nodepool/core';
 import { Command, CommanderError } from 'commander';
 import { ExitCode } from '../command-context.js';
 import { gatewayClient, gatewayRefusal } from '../gateway-access.js';
+import { programOutput } from '../process-io.js';
 import { GarmError, INTERFACE_VERSIONS, readCall, type GarmCall } from './call.js';
 import { faultOf } from './instance.js';
 import { GarmProvider, type ProviderIo } from './provider.js';
@@ -89,10 +89,7 @@ function createProgram({ streams }: ProviderIo): Command {
     .version(packageVersion(__dirname))
     .addHelpText('after', HELP)
     .exitOverride()
-    .configureOutput({
-      writeOut: (text) => void streams.stdout.write(text),
-      writeErr: (text) => void streams.stderr.write(text),
-    });
+    .configureOutput(programOutput(streams));
 }
 
 const HELP = `

@@ -1,9 +1,8 @@
 /** The operations of GARM's external provider. The gateway's leases are their only state. */
 
-import { reasonOf, type Clock, type RandomSource } from '@nodepool/core';
+import { reasonOf, printable, type Clock, type RandomSource } from '@nodepool/core';
 import { posix, SshClient } from '@nodepool/daemon/ssh';
 import { LeaseRequestError, type LeaseClient, type LeaseDocument } from '@nodepool/requestor/http';
-import { printable } from '@nodepool/store';
 import { CommandError } from '../command-context.js';
 import type { Environment } from '../gitlab/job.js';
 import { createLease, isOpen, leasesNamed, releaseAll, withReadyNode, type LeasingIo } from '../leasing/one-node.js';

@@ -1,10 +1,9 @@
 /** The stages of GitLab Runner's custom executor, each a process of its own. Leases in the gateway are their state. */
 
 import { open, stat } from 'node:fs/promises';
-import { packageVersion, reasonOf, untilAborted, type Clock, type RandomSource } from '@nodepool/core';
+import { packageVersion, reasonOf, untilAborted, printable, type Clock, type RandomSource } from '@nodepool/core';
 import { quote, SshClient } from '@nodepool/daemon/ssh';
 import { LeaseRequestError, type LeaseClient, type LeaseDocument, type LeaseOutcome } from '@nodepool/requestor/http';
-import { printable } from '@nodepool/store';
 import { CommandError } from '../command-context.js';
 import { LeaseKeeper } from '../leasing/lease-keeper.js';
 import {
@@ -18,6 +17,7 @@ import {
   type LeasingIo,
   type NamedLease,
 } from '../leasing/one-node.js';
+import type { LeasedNodeOptions } from '../options.js';
 import type { Streams } from '../process-io.js';
 import { runRemotely } from '../ssh/run-remotely.js';
 import { ExitCodes, readJob, type Environment, type GitLabJob } from './job.js';
@@ -25,17 +25,9 @@ import { ExitCodes, readJob, type Environment, type GitLabJob } from './job.js';
 /** Time (ms) between SIGTERM and SIGKILL for the processes of a cancelled job. */
 const GRACE_MS = 10_000;
 
-export interface ExecutorOptions {
+export interface ExecutorOptions extends LeasedNodeOptions {
   /** Label of the node, unless the job names one in its variable NODEPOOL_LABEL. */
   readonly label?: string;
-  readonly priority?: number;
-  /** Seconds until the lease expires without renewal. */
-  readonly lifetime: number;
-  /** Limit of the wait for a node, seconds. */
-  readonly timeout: number;
-  readonly user?: string;
-  /** File with the private key. */
-  readonly identity?: string;
   readonly buildsDir?: string;
   readonly cacheDir?: string;
 }

@@ -5,7 +5,8 @@ import { reasonOf } from '@nodepool/core';
 import { Command, CommanderError } from 'commander';
 import { StoppedError } from '../caller.js';
 import { gatewayClient, gatewayRefusal, type GatewayOptions } from '../gateway-access.js';
-import { duration, example, wholeNumber } from '../options.js';
+import { addGatewayOptions, addLeasedNodeOptions, example } from '../options.js';
+import { programOutput } from '../process-io.js';
 import { config as configAnswer, GitLabExecutor, type ExecutorIo, type ExecutorOptions } from './executor.js';
 import { ExitCodes, timeLimitOf } from './job.js';
 
@@ -35,23 +36,17 @@ export async function run(args: readonly string[], io: GitLabIo): Promise<number
 function createProgram(io: GitLabIo, done: (code: number) => void): Command {
   const program = new Command('nodepool-gitlab')
     .description('Runs the jobs of a GitLab Runner with the custom executor on leased nodes.')
-    .version(packageVersion(__dirname))
-    .option('--gateway <url>', 'address of the gateway (default: $NODEPOOL_GATEWAY)')
-    .option('--token-file <file>', 'file with the token (default: $NODEPOOL_TOKEN_FILE, or the token $NODEPOOL_TOKEN)')
-    .option('--label <label>', "label of the node, unless the job's variable NODEPOOL_LABEL names one")
-    .option('--priority <n>', '0 to 999, lower is served first', wholeNumber(0, 999))
-    .option('--lifetime <duration>', 'time until the node is returned if the runner has died', duration, 600)
-    .option('--timeout <duration>', 'limit of the wait for a node', duration, 3300)
-    .option('--user <name>', 'login name; default: that of the node')
-    .option('--identity <file>', 'private key; default: those of the ssh agent and of ~/.ssh')
-    .option('--builds-dir <path>', 'folder of the sources on the node; default: that of config.toml')
-    .option('--cache-dir <path>', 'folder of the cache on the node; default: that of config.toml')
+    .version(packageVersion(__dirname));
+  addGatewayOptions(program).option('--label <label>', 'label, unless the job has the variable NODEPOOL_LABEL');
+  addLeasedNodeOptions(program, {
+    lifetime: ['time until a node is returned after the death of the runner', 600],
+    timeout: ['limit of the wait for a node', 3300],
+  })
+    .option('--builds-dir <path>', 'folder of the sources (default: that of config.toml)')
+    .option('--cache-dir <path>', 'folder of the cache (default: that of config.toml)')
     .addHelpText('after', HELP)
     .exitOverride()
-    .configureOutput({
-      writeOut: (text) => void io.streams.stdout.write(text),
-      writeErr: (text) => void io.streams.stderr.write(text),
-    });
+    .configureOutput(programOutput(io.streams));
   const stage = async (work: (executor: GitLabExecutor) => Promise<number>): Promise<void> => {
     const options = program.opts<ExecutorOptions & GatewayOptions>();
     const overdue = new AbortController();

@@ -1,5 +1,7 @@
 /** Gets the settings and choices of a first configuration from options, from lists of the cloud, and from the user. */
 
+import { readFile } from 'node:fs/promises';
+import { homedir } from 'node:os';
 import type { SiteChoice, SiteDescription, SiteGuide, SiteList, SiteOption } from '@nodepool/core';
 import { SITE_CHOICES } from '@nodepool/core';
 import { CommandError, type Ask, type Output } from '../command-context.js';
@@ -38,12 +40,26 @@ export async function settingsOf(
   given: Readonly<Record<string, string>>,
 ): Promise<Readonly<Record<string, string>>> {
   const answers: Record<string, string> = {};
+  const missing = new MissingAnswers(asking);
   for (const { key, question, optional = false } of settings) {
     const value = given[key];
-    if (value !== undefined) answers[key] = value;
-    else if (!optional) answers[key] = await answerTo(asking, { question, option: `--set ${key}=…` });
+    if (value === undefined && optional) continue;
+    await missing.unless(async () => {
+      answers[key] = await withoutPath(value ?? (await answerTo(asking, { question, option: `--set ${key}=…` })));
+    });
   }
+  missing.check();
   return answers;
+}
+
+/** Resolves with the key in a `.pub` file; with other answers unchanged. Rejects if there is no such file. */
+async function withoutPath(answer: string): Promise<string> {
+  if (!/^\S+\.pub$/.test(answer)) return answer;
+  const path = answer.replace(/^~(?=\/)/, homedir());
+  const text = await readFile(path, 'utf8').catch((error: unknown) => {
+    throw new CommandError(`the public key cannot be read: ${error instanceof Error ? error.message : String(error)}`);
+  });
+  return text.trim();
 }
 
 /** Resolves with what to use of the cloud. Rejects with the names that it has if one is missing or wrong. */
@@ -54,6 +70,7 @@ export async function choose(
   given: Readonly<Partial<Record<SiteChoice, string>>>,
 ): Promise<Readonly<Partial<Record<SiteChoice, string>>>> {
   const chosen: Partial<Record<SiteChoice, string>> = {};
+  const missing = new MissingAnswers(asking);
   for (const choice of SITE_CHOICES) {
     const need = choices[choice];
     const wanted = given[choice];
@@ -62,12 +79,35 @@ export async function choose(
       continue;
     }
     const list = site[choice];
-    if (wanted !== undefined) chosen[choice] = checked(choice, wanted, list);
-    else if (need === 'required' || (need === 'if-listed' && (list?.options.length ?? 0) > 0)) {
-      chosen[choice] = await chosenFrom(asking, choice, list);
+    await missing.unless(async () => {
+      if (wanted !== undefined) chosen[choice] = checked(choice, wanted, list);
+      else if (need === 'required' || (need === 'if-listed' && (list?.options.length ?? 0) > 0)) {
+        chosen[choice] = await chosenFrom(asking, choice, list);
+      }
+    });
+  }
+  missing.check();
+  return chosen;
+}
+
+/** Collects missing and wrong answers of a run without a terminal, so that one message names them all. */
+class MissingAnswers {
+  private readonly messages: string[] = [];
+
+  constructor(private readonly asking: Asking) {}
+
+  async unless(step: () => Promise<void>): Promise<void> {
+    try {
+      await step();
+    } catch (error) {
+      if (this.asking.ask !== undefined || !(error instanceof CommandError)) throw error;
+      this.messages.push(error.message);
     }
   }
-  return chosen;
+
+  check(): void {
+    if (this.messages.length > 0) throw new CommandError(this.messages.join('\n'));
+  }
 }
 
 function checked(choice: SiteChoice, wanted: string, list: SiteList | undefined): string {

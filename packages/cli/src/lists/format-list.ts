@@ -1,6 +1,6 @@
 import { createRequire } from 'node:module';
-import type { JsonValue } from '@nodepool/core';
-import { cellText, printable, toJsonObjects, toTable, type RecordList } from '@nodepool/store';
+import { printable, type JsonValue } from '@nodepool/core';
+import { cellText, toJsonObjects, toTable, type RecordList } from '@nodepool/store';
 import type * as Yaml from 'yaml';
 import type { ListFormat } from '../command-context.js';
 import type { Display } from '../display.js';

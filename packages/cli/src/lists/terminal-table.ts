@@ -1,6 +1,7 @@
 /** Formats a list as a table that fits a terminal. */
 
-import { cellText, characterWidth, displayWidth, printable, type RecordList } from '@nodepool/store';
+import { printable } from '@nodepool/core';
+import { cellText, characterWidth, displayWidth, type RecordList } from '@nodepool/store';
 import { paint, type Display } from '../display.js';
 
 /** A column is not narrowed below this width (characters). */

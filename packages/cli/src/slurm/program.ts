@@ -1,13 +1,12 @@
 /** The command line of `nodepool-slurm`. */
 
 import { packageVersion } from '@nodepool/core/package-version';
-import { reasonOf, type Clock, type RandomSource } from '@nodepool/core';
-import { printable } from '@nodepool/store';
+import { reasonOf, printable, type Clock, type RandomSource } from '@nodepool/core';
 import { Command, CommanderError } from 'commander';
 import { ExitCode, UsageError } from '../command-context.js';
 import { gatewayClient, gatewayRefusal, type GatewayOptions } from '../gateway-access.js';
-import { duration, example, wholeNumber } from '../options.js';
-import type { Streams } from '../process-io.js';
+import { addGatewayOptions, addLeasedNodeOptions, example, type LeasedNodeOptions } from '../options.js';
+import { programOutput, type Streams } from '../process-io.js';
 import { labelsOf } from './labels.js';
 import { NodeLeases } from './node-leases.js';
 import { Power, type PowerContext } from './power.js';
@@ -23,13 +22,8 @@ export interface SlurmIo {
   readonly interrupted: AbortSignal;
 }
 
-interface Options extends GatewayOptions {
+interface Options extends GatewayOptions, LeasedNodeOptions {
   readonly label: readonly string[];
-  readonly priority?: number;
-  readonly lifetime: number;
-  readonly timeout: number;
-  readonly user?: string;
-  readonly identity?: string;
   readonly start?: string;
   readonly stop?: string;
 }
@@ -52,23 +46,18 @@ export async function run(args: readonly string[], io: SlurmIo): Promise<number>
 function createProgram(io: SlurmIo, done: (failures: number) => void): Command {
   const program = new Command('nodepool-slurm')
     .description("Resumes and suspends Slurm's cloud nodes: each is a leased node.")
-    .version(packageVersion(__dirname))
-    .option('--gateway <url>', 'address of the gateway (default: $NODEPOOL_GATEWAY)')
-    .option('--token-file <file>', 'file with the token (default: $NODEPOOL_TOKEN_FILE, or the token $NODEPOOL_TOKEN)')
-    .option('--label <label>', 'label of all nodes, or NODES=LABEL with * in NODES; can be repeated', repeated, [])
-    .option('--start <script>', 'starts slurmd on a node; $SLURM_NODE is its name in Slurm')
-    .option('--stop <script>', 'stops slurmd on a node before it is returned')
-    .option('--priority <n>', '0 to 999, lower is served first', wholeNumber(0, 999))
-    .option('--lifetime <duration>', 'time until nodes are returned if "reconcile" does not run', duration, 3600)
-    .option('--timeout <duration>', 'limit of the wait for a node, shorter than ResumeTimeout', duration, 900)
-    .option('--user <name>', 'login name; default: that of the node')
-    .option('--identity <file>', 'private key; default: those of the ssh agent and of ~/.ssh')
+    .version(packageVersion(__dirname));
+  addGatewayOptions(program)
+    .option('--label <label>', 'label, or NODES=LABEL with * in NODES; can be repeated', repeated, [])
+    .option('--start <script>', 'starts slurmd on the node $SLURM_NODE')
+    .option('--stop <script>', 'stops slurmd before the return');
+  addLeasedNodeOptions(program, {
+    lifetime: ['time until nodes are returned without "reconcile"', 3600],
+    timeout: ['limit of the wait, below ResumeTimeout', 900],
+  })
     .addHelpText('after', HELP)
     .exitOverride()
-    .configureOutput({
-      writeOut: (text) => void io.streams.stdout.write(text),
-      writeErr: (text) => void io.streams.stderr.write(text),
-    });
+    .configureOutput(programOutput(io.streams));
   const onNodes = (
     name: string,
     what: string,
@@ -126,7 +115,7 @@ function repeated(text: string, texts: readonly string[]): readonly string[] {
 }
 
 const HELP = `
-Slurm calls it with a script each for ResumeProgram, SuspendProgram and ResumeFailProgram. A timer calls "reconcile".
+Slurm calls it with a script for each of its programs. A timer calls "reconcile".
 Exit status: 0 done, 1 failed, 2 usage.
 
 Example:

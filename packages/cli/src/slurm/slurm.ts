@@ -1,8 +1,7 @@
 /** Slurm's controller as its command `scontrol` shows and changes it. */
 
 import { execFile } from 'node:child_process';
-import { reasonOf, sleep, Slots, type Clock } from '@nodepool/core';
-import { printable } from '@nodepool/store';
+import { reasonOf, sleep, Slots, printable, type Clock } from '@nodepool/core';
 import { CommandError } from '../command-context.js';
 
 /** Limits of one call of scontrol. Its listing has about a kilobyte for each node. */

@@ -8,14 +8,14 @@ const min: JsonObject = { type: 'integer', minimum: 0, description: 'Fewest read
 const max: JsonObject = {
   type: ['integer', 'null'],
   minimum: 0,
-  description: 'Most ready nodes, whatever the other keys and `min-ready` ask for. Default: no limit.',
+  description: 'Most ready nodes, even if `min-ready` is larger. Default: no limit.',
 };
 const spare: JsonObject = {
   type: ['integer', 'string'],
   minimum: 0,
   pattern: PERCENT_PATTERN,
   description:
-    'Ready nodes that follow use. A number: so many more ready nodes than nodes in use. A percentage, e.g. `20%`: that part of the nodes in use, rounded up.',
+    'Ready nodes by use: a number, which is added to the nodes in use, or a percentage of them, e.g. `20%`, rounded up.',
 };
 
 const entry: JsonObject = {
@@ -24,22 +24,22 @@ const entry: JsonObject = {
     cron: {
       type: 'string',
       minLength: 1,
-      description: 'Times at which the entry begins to apply: minute, hour, day of month, month, day of week.',
+      description: 'When the entry begins: minute, hour, day of month, month, day of week.',
     },
     until: {
       type: 'string',
       minLength: 1,
-      description: 'Times at which it ends to apply. Default: when an entry of the schedule begins to apply.',
+      description: 'When it ends. Default: when any entry begins.',
     },
     timezone: {
       type: 'string',
       minLength: 1,
       default: 'UTC',
-      description: 'Time zone of both patterns, e.g. `Europe/Berlin`; its daylight saving time counts.',
+      description: 'Time zone of both, e.g. `Europe/Berlin`, with daylight saving time.',
     },
-    min,
-    max,
-    spare,
+    min: { ...min, description: '`ready.min` at these times.' },
+    max: { ...max, description: '`ready.max` at these times.' },
+    spare: { ...spare, description: '`ready.spare` at these times.' },
   },
   required: ['cron'],
   anyOf: [{ required: ['min'] }, { required: ['max'] }, { required: ['spare'] }],
@@ -54,23 +54,22 @@ const forecast: JsonObject = {
       type: 'string',
       pattern: INNER_PERCENT_PATTERN,
       default: `${DEFAULT_SERVED_AT_ONCE * 100}%`,
-      description: 'Part of the requested nodes that are ready when they are requested.',
+      description: 'Part of the nodes that are ready when requested.',
     },
     'cost-per-idle-hour': {
       type: 'number',
       exclusiveMinimum: 0,
-      description: 'Cost of one idle node per hour, in any currency.',
+      description: 'Cost of an idle node per hour, in any currency.',
     },
     'max-idle-cost': {
       type: 'number',
       minimum: 0,
-      description:
-        'Most that the nodes which the forecast keeps ready may cost per hour, in the same currency. Requires `cost-per-idle-hour`.',
+      description: 'Maximum cost per hour of the nodes that the forecast keeps ready. Requires `cost-per-idle-hour`.',
     },
   },
   additionalProperties: false,
   description:
-    'Ready nodes for the demand that the history of the label lets expect in each quarter of an hour. `true`: with the defaults.',
+    'Ready nodes for the demand that the history predicts per quarter of an hour. `true`: with the defaults.',
 };
 
 export const readySchema: JsonObject = {
@@ -83,11 +82,11 @@ export const readySchema: JsonObject = {
     schedule: {
       type: ['array', 'null'],
       items: entry,
-      description: 'Values of `min`, `max` and `spare` for times of day or week.',
+      description: 'Values for times of day or week. The last entry that applies decides.',
     },
     forecast,
   },
   additionalProperties: false,
   description:
-    'Number of nodes to keep ready, if it is not constant. The label has the largest number that `min-ready`, `min`, `spare` and `forecast` ask for, at most `max`.',
+    'Nodes to keep ready, if not constant: the most of `min-ready`, `min`, `spare` and `forecast`, at most `max`.',
 };

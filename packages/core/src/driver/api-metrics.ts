@@ -7,7 +7,7 @@ const CALL_SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 3
 export const API_CALLS = duration(
   'nodepool_api_call_duration_seconds',
   ['provider', 'service', 'method', 'operation'],
-  'Durations of ended calls to clouds, including failed ones.',
+  'Durations of calls to clouds, including failed ones.',
   CALL_SECONDS,
   ({ provider, service, method, operation }) => [
     `nodepool.task.${name(provider)}.${part(service)}.${part(method)}.${part(operation)}`,
@@ -18,5 +18,5 @@ export const API_CALLS = duration(
 export const API_ANSWERS = counter(
   'nodepool_api_answers_total',
   ['provider', 'service', 'status'],
-  'Answers of clouds by HTTP status or error code; `none` if there was no answer. 429 is throttling.',
+  'Answers of clouds; status: of HTTP, an error code, or `none` without an answer.',
 );

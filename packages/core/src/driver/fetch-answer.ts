@@ -58,7 +58,7 @@ export async function fetchAnswer(
     if (sent.status >= 300 && sent.status < 400) await sent.body?.cancel();
     return sent;
   });
-  const text = await answerText(response.body, maxBytes);
+  const text = await answerText(response.body, { maxBytes, signal });
   const answer = { status: response.status, headers: response.headers, text, json: parsed(text) };
   if (answer.status >= 400) throw new ErrorStatus(answer);
   return answer;

@@ -153,13 +153,24 @@ function isMap(headers: AnswerHeaders): headers is Extract<AnswerHeaders, { get(
   return typeof headers['get'] === 'function';
 }
 
-/** Passes on the pieces of an answer. Throws if it is longer than `maxBytes`, so that it cannot fill the memory. */
+export interface AnswerLimits {
+  /** Maximum size in bytes. Default: 32 MiB. */
+  readonly maxBytes?: number | undefined;
+  /**
+   * Signal of the request, for the body of a `fetch`: that of Node.js 22 can miss an abort once it has returned the
+   * answer.
+   */
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** Passes on the pieces of an answer. Throws if it is longer than the maximum, so that it cannot fill the memory. */
 export async function* boundedAnswer(
   body: AsyncIterable<unknown>,
-  maxBytes = MAX_ANSWER_BYTES,
+  { maxBytes = MAX_ANSWER_BYTES, signal }: AnswerLimits = {},
 ): AsyncGenerator<Uint8Array> {
   let bytes = 0;
-  for await (const piece of body) {
+  const pieces = signal !== undefined && isWebStream(body) ? piecesUntil(body, signal) : body;
+  for await (const piece of pieces) {
     if (!(piece instanceof Uint8Array)) continue;
     bytes += piece.byteLength;
     if (bytes > maxBytes) throw new RangeError(`the answer is longer than ${maxBytes} bytes`);
@@ -167,11 +178,35 @@ export async function* boundedAnswer(
   }
 }
 
-/** Reads the text of an answer. Rejects if it is longer than `maxBytes`. */
-export async function answerText(body: AsyncIterable<unknown> | null, maxBytes?: number): Promise<string> {
+/** Reads the text of an answer, within the limits. */
+export async function answerText(body: AsyncIterable<unknown> | null, limits?: AnswerLimits): Promise<string> {
   if (body === null) return '';
   const decoder = new TextDecoder();
   let text = '';
-  for await (const piece of boundedAnswer(body, maxBytes)) text += decoder.decode(piece, { stream: true });
+  for await (const piece of boundedAnswer(body, limits)) text += decoder.decode(piece, { stream: true });
   return text + decoder.decode();
+}
+
+function isWebStream(body: AsyncIterable<unknown>): body is ReadableStream {
+  return 'getReader' in body;
+}
+
+/** Passes on the pieces of a stream. Cancels it if the signal aborts, and throws the signal's reason. */
+async function* piecesUntil(body: ReadableStream, signal: AbortSignal): AsyncGenerator {
+  const reader: ReadableStreamDefaultReader<unknown> = body.getReader();
+  // A cancelled stream ends the read in progress. A stream that has failed already rejects here, too.
+  const cancel = (): void => void reader.cancel(signal.reason).catch(() => undefined);
+  signal.addEventListener('abort', cancel, { once: true });
+  try {
+    for (;;) {
+      signal.throwIfAborted();
+      const { done, value } = await reader.read();
+      signal.throwIfAborted();
+      if (done) return;
+      yield value;
+    }
+  } finally {
+    signal.removeEventListener('abort', cancel);
+    cancel();
+  }
 }

@@ -25,27 +25,25 @@ export const imageUploadProperties = {
     type: 'string',
     minLength: 1,
     default: DEFAULT_NAME_FORMAT,
-    description:
-      'Name of an uploaded image in the cloud. `{image_name}`, `{timestamp}` (unix seconds) and `{upload_id}` are replaced.',
+    description: 'Name of an uploaded image, from `{image_name}`, `{timestamp}` (unix seconds) and `{upload_id}`.',
   },
   'post-upload-hook': {
     type: 'string',
     minLength: 1,
     description:
-      "Program that runs after each upload, with the provider's name, the image's external id and its file as arguments. Nodes use the image only if the program exits with 0.",
+      "Program that runs after each upload with three arguments: the provider's name, the image's external id and its file. Nodes use the image only if the program exits with 0.",
   },
   'image-upload-timeout': {
     type: 'number',
     exclusiveMinimum: 0,
     default: DEFAULT_TIMEOUT_SECONDS,
-    description: 'Maximum duration of an upload, in seconds.',
+    description: 'Maximum seconds of an upload.',
   },
   'image-upload-idle-timeout': {
     type: 'number',
     exclusiveMinimum: 0,
     default: DEFAULT_IDLE_TIMEOUT_SECONDS,
-    description:
-      'Maximum time without progress of an upload, in seconds. Applies until the cloud has processed the image.',
+    description: 'Maximum seconds without progress, until the cloud has processed the image.',
   },
 } as const satisfies Readonly<Record<string, JsonSchema>>;
 

@@ -51,44 +51,44 @@ export const imageTestProperties = {
       command: {
         type: 'string',
         minLength: 1,
-        description: 'Command that the shell of the node must run with status 0.',
+        description: 'Command that its shell must run with status 0.',
       },
       timeout: {
         type: 'number',
         exclusiveMinimum: 0,
         default: COMMAND_TIMEOUT_SECONDS,
-        description: 'Limit of the command, in seconds.',
+        description: 'Seconds for the command.',
       },
       identity: {
         type: 'string',
         minLength: 1,
-        description: "File with the private key for the login. Default: the keys of the launcher's user.",
+        description: "File with the ssh key. Default: those of the launcher's user.",
       },
     },
     additionalProperties: false,
     description:
-      'If set, the launcher launches one node from each new upload. Requests use the upload once the node accepts logins and has run the command. `true`: without a command.',
+      'Requests use a new upload only once a node of it accepts logins and has run the command. `true`: without a command.',
   },
   canary: {
     type: ['boolean', 'object', 'null'],
     compatible: false,
     properties: {
-      share: { ...share, default: '10%', description: 'Share of the launches that use a new upload.' },
+      share: { ...share, default: '10%', description: 'That share of the launches.' },
       nodes: {
         type: 'integer',
         minimum: 1,
         default: CANARY.nodes,
-        description: 'Number of nodes of the new upload after which it is promoted, unless it is rejected before.',
+        description: 'Nodes of the new upload after which it is promoted.',
       },
       'false-alarms': {
         ...share,
         default: '5%',
-        description: 'Maximum chance that an upload that is no worse than the current one is rejected.',
+        description: 'Maximum chance that an upload that is no worse is rejected.',
       },
     },
     additionalProperties: false,
     description:
-      'If set, a share of the launches uses a new upload. It is rejected if its launches or jobs fail more often than those of the current upload, and promoted otherwise, unless its nodes usually start more slowly. `true`: with the defaults.',
+      'A share of the launches uses a new upload. It is rejected if its launches or jobs fail more often than those of the current one, and else promoted, unless its nodes start more slowly. `true`: with the defaults.',
   },
 } as const satisfies Readonly<Record<string, JsonSchema>>;
 

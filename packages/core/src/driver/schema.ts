@@ -112,30 +112,30 @@ function providerProperties(defaults: ProviderDefaults): Record<string, JsonSche
     'max-concurrency': {
       type: ['integer', 'null'],
       default: -1,
-      description: 'Maximum number of requests that are processed at once. 0: none; negative: unlimited.',
+      description: 'Maximum requests processed at once. 0: none; negative: unlimited.',
     },
     priority: {
       type: ['integer', 'null'],
       default: DEFAULT_PRIORITY,
-      description: 'The launcher uses providers with a lower number first.',
+      description: 'Providers with a lower number are used first.',
     },
     'launch-retries': {
       type: 'integer',
       minimum: 0,
       default: defaults.launchRetries ?? DEFAULT_LAUNCH_RETRIES,
-      description: 'Maximum number of launch attempts per node, after which the request fails.',
+      description: 'Maximum launch attempts per node before the request fails.',
     },
     'launch-timeout': {
       type: 'number',
       minimum: 0,
       default: defaults.launchTimeoutSeconds ?? DEFAULT_LAUNCH_TIMEOUT_SECONDS,
-      description: 'Maximum time until the cloud reports that a node runs, in seconds.',
+      description: 'Seconds until the cloud must report that a node runs.',
     },
     'boot-timeout': {
       type: 'number',
       minimum: 0,
       default: defaults.bootTimeoutSeconds,
-      description: 'Maximum time from then until the node accepts logins, in seconds.',
+      description: 'Seconds from then until the node must accept logins.',
     },
     rate,
     prices: pricesSchema,
@@ -145,7 +145,7 @@ function providerProperties(defaults: ProviderDefaults): Record<string, JsonSche
 function rateDescription(unit: ProviderDefaults['rateUnit']): string {
   return unit === 'calls-per-second'
     ? 'API calls per second. 0: unlimited.'
-    : 'Seconds between two API calls, also as a fraction. 0: unlimited.';
+    : 'Seconds between two API calls, e.g. `0.01`. 0: unlimited.';
 }
 
 function poolProperties(label: JsonSchema): Record<string, JsonSchema> {
@@ -153,22 +153,22 @@ function poolProperties(label: JsonSchema): Record<string, JsonSchema> {
     name: { ...name, description: 'Name of the pool.' },
     'max-servers': {
       type: 'integer',
-      description: 'Maximum number of nodes in this pool. Default: unlimited. 0 or less disables the pool.',
+      description: 'Maximum nodes of the pool. 0 or less disables the pool. Default: unlimited.',
     },
     priority: {
       type: ['integer', 'null'],
-      description: "The launcher uses pools with a lower number first. Default: the provider's.",
+      description: "Pools with a lower number are used first. Default: the provider's.",
     },
     'node-attributes': { type: ['object', 'null'], description: 'Attributes of every node in the pool.' },
     'host-key-checking': {
       type: 'boolean',
       default: true,
-      description: 'If true, a node is ready only when it accepts logins and its host keys are known.',
+      description: 'If true, a node becomes ready when it accepts logins and its host keys are known.',
     },
     'use-internal-ip': {
       type: 'boolean',
       default: false,
-      description: 'If true, nodes are reached at their private addresses.',
+      description: 'If true, nodes are reached at private addresses.',
     },
     labels: { type: 'array', items: label, description: 'Labels that the pool serves.' },
   };
@@ -176,14 +176,14 @@ function poolProperties(label: JsonSchema): Record<string, JsonSchema> {
 
 function labelProperties(parts: ProviderSchemaParts): Record<string, JsonSchema> {
   const properties: Record<string, JsonSchema> = {
-    name: { ...name, description: 'Name of a label in the top-level `labels`.' },
+    name: { ...name, description: 'Name in the top-level `labels`.' },
     'host-key-checking': { type: 'boolean', description: "Default: the pool's." },
   };
   if (parts.diskImage !== undefined) {
-    properties['diskimage'] = { ...name, description: 'Name of an image in `diskimages` of the provider.' };
+    properties['diskimage'] = { ...name, description: 'Name in `diskimages` of the provider.' };
   }
   if (parts.cloudImage !== undefined) {
-    properties['cloud-image'] = { ...name, description: 'Name of an image in `cloud-images` of the provider.' };
+    properties['cloud-image'] = { ...name, description: 'Name in `cloud-images` of the provider.' };
   }
   return properties;
 }
@@ -203,29 +203,36 @@ const connectionProperties: Record<string, JsonSchema> = {
     type: 'string',
     minLength: 1,
     default: 'ssh',
-    description: 'Type of the connection to the node: `ssh`, `winrm`, `network_cli`, …',
+    description: 'Connection type: `ssh`, `winrm`, `network_cli`, …',
   },
   'connection-port': {
     type: 'integer',
     minimum: 1,
     maximum: 65_535,
-    description: 'Port for logins. Default: 22; for `winrm` 5986.',
+    description: 'Login port. Default: 22; for `winrm` 5986.',
   },
 };
 
+const imageTests = Object.fromEntries(
+  Object.entries(imageTestProperties).map(([key, schema]) => [
+    key,
+    { ...schema, description: `Replaces \`${key}\` of the top-level disk image; \`false\`: none.` },
+  ]),
+);
+
 function listOfDiskImages(part: SchemaPart): JsonSchema {
   const properties = {
-    name: { ...name, description: 'Name of a disk image in the top-level `diskimages`.' },
+    name: { ...name, description: 'Name in the top-level `diskimages`.' },
     pause: {
       type: 'boolean',
       default: false,
-      description: 'If true, the builder does not upload the image to this provider.',
+      description: 'If true, the image is not uploaded to this provider.',
     },
-    ...imageTestProperties,
+    ...imageTests,
     ...connectionProperties,
   };
-  const items = section(properties, ['name'], part, [], 'A disk image that is uploaded to this provider.');
-  return { type: 'array', items, description: 'Disk images that are uploaded to this provider.' };
+  const items = section(properties, ['name'], part, [], 'A disk image uploaded to this provider.');
+  return { type: 'array', items, description: 'Disk images uploaded to this provider.' };
 }
 
 function listOfCloudImages(part: SchemaPart): JsonSchema {
@@ -236,9 +243,9 @@ function listOfCloudImages(part: SchemaPart): JsonSchema {
     'python-path': {
       type: 'string',
       default: 'auto',
-      description: 'Python interpreter on the node; `auto` lets Ansible find it.',
+      description: 'Python interpreter; `auto` lets Ansible find it.',
     },
-    'shell-type': { type: 'string', description: 'Shell on the node, by its name in Ansible.' },
+    'shell-type': { type: 'string', description: 'Shell, by its name in Ansible.' },
   };
   const items = section(properties, ['name'], part, [], 'An existing image of the cloud.');
   return { type: 'array', items, description: 'Existing images of the cloud.' };

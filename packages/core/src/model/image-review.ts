@@ -71,7 +71,7 @@ export interface CanaryTrial {
   readonly current: TrialArm;
   /** Number of nodes of the candidate whose job has ended or whose launch has failed. */
   readonly judged: number;
-  /** Logarithms of the likelihood ratios of the test by observation and relative risk; see `docs/images.md`. */
+  /** Logarithms of the likelihood ratios of the launcher's `canary-test.ts`, by observation and relative risk. */
   readonly evidence: Readonly<Record<string, readonly number[]>>;
   /** Numbers of launches of the current image by class of duration. */
   readonly times: Readonly<Record<string, number>>;

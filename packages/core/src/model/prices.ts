@@ -42,13 +42,12 @@ export const pricesSchema: JsonObject = {
           },
         ],
       },
-      description:
-        'Price per hour by machine type, as the cloud names it: a number, or a mapping with `on-demand` and `spot`.',
+      description: 'Price per hour by machine type of the cloud: a number, or `{on-demand: …, spot: …}`.',
     },
   },
   required: ['currency', 'types'],
   additionalProperties: false,
-  description: 'Prices of machine types, for the cost of nodes. Without it, the cost of the provider is unknown.',
+  description: 'Prices of machine types, for the cost of nodes.',
 };
 
 /** Returns the prices in a provider's section; undefined if it has none. */

@@ -24,6 +24,12 @@ export const systemClock: Clock = {
   now: Date.now,
   monotonic: performance.now.bind(performance),
   schedule(delayMs, callback, options) {
+    if (delayMs <= 0) {
+      // A timer of Node.js waits for a millisecond at least.
+      const immediate = setImmediate(callback);
+      if (options?.background === true) immediate.unref();
+      return { cancel: () => clearImmediate(immediate) };
+    }
     let handle: NodeJS.Timeout | undefined;
     const wait = (leftMs: number): void => {
       const ms = Math.min(Math.max(leftMs, 0), MAX_DELAY_MS);

@@ -1,7 +1,7 @@
 /** Redirects, and what messages say about an answer. */
 
 import { describe, expect, it } from '@jest/globals';
-import { HttpExchange, retryAfterMsIn, serverTime } from '../../src/index.js';
+import { answerText, HttpExchange, retryAfterMsIn, serverTime } from '../../src/index.js';
 
 interface Answer {
   readonly status: number;
@@ -109,4 +109,26 @@ it('a date in Retry-After is read with the date of the answer', () => {
   expect(retryAfterMsIn('Thu, 26 Nov 2026 12:00:10 GMT', serverTime(date, behind))).toBe(10_000);
   expect(serverTime(undefined, behind)).toBe(behind);
   expect(serverTime('soon', behind)).toBe(behind);
+});
+
+describe('the text of an answer', () => {
+  it('ends with the signal although the stream misses it, and the stream is cancelled', async () => {
+    const reasons: unknown[] = [];
+    const silent = new ReadableStream({
+      start: (stream) => stream.enqueue(Buffer.from('the begin')),
+      cancel: (reason) => void reasons.push(reason),
+    });
+    const stop = new AbortController();
+    const reading = answerText(silent, { signal: stop.signal });
+    const reason = new Error('the deadline');
+    stop.abort(reason);
+    await expect(reading).rejects.toBe(reason);
+    expect(reasons).toEqual([reason]);
+  });
+
+  it('is complete if the signal does not abort', async () => {
+    const pieces = new Response('a long text');
+    expect(await answerText(pieces.body, { signal: new AbortController().signal })).toBe('a long text');
+    await expect(answerText(new Response('too long').body, { maxBytes: 3 })).rejects.toThrow(RangeError);
+  });
 });

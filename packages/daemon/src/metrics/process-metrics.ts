@@ -7,25 +7,17 @@ import type { EventLoopMonitor } from '../diagnostics/event-loop.js';
 export const ZOOKEEPER_REQUESTS = counter(
   'nodepool_zookeeper_requests_total',
   ['operation'],
-  'Requests sent to ZooKeeper by operation; a transaction counts once.',
+  'Requests sent to ZooKeeper; a transaction counts once.',
 );
 
-export const ZOOKEEPER_BYTES = counter(
-  'nodepool_zookeeper_bytes_total',
-  ['direction'],
-  'Bytes sent to and received from ZooKeeper.',
-);
+export const ZOOKEEPER_BYTES = counter('nodepool_zookeeper_bytes_total', ['direction'], 'Bytes sent and received.');
 
-export const ZOOKEEPER_EVENTS = counter<never>(
-  'nodepool_zookeeper_watch_events_total',
-  [],
-  'Watch events that ZooKeeper sent.',
-);
+export const ZOOKEEPER_EVENTS = counter<never>('nodepool_zookeeper_watch_events_total', [], 'Watch events received.');
 
 export const ZOOKEEPER_CONNECTED = gauge<never>(
   'nodepool_zookeeper_connected',
   [],
-  '1 while the session is confirmed by a server, else 0.',
+  '1 while a server confirms the session.',
 );
 
 export const ZOOKEEPER_LATENCY = duration<never>(
@@ -42,13 +34,9 @@ export const EVENT_LOOP_DELAY = gauge(
   'Delay of timers since the last collection.',
 );
 
-export const MEMORY = gauge(
-  'nodepool_process_memory_bytes',
-  ['kind'],
-  'Memory of the process: resident, heap in use, outside of the heap.',
-);
+export const MEMORY = gauge('nodepool_process_memory_bytes', ['kind'], 'Resident, heap in use, outside of the heap.');
 
-export const CPU = counter<never>('nodepool_process_cpu_seconds_total', [], 'Processor time of the process.');
+export const CPU = counter<never>('nodepool_process_cpu_seconds_total', [], 'Processor time.');
 
 export interface ProcessMetricsOptions {
   readonly metrics: Metrics;

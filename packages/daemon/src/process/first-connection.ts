@@ -3,11 +3,12 @@
 import { createRequire } from 'node:module';
 import { isDeepStrictEqual } from 'node:util';
 import type { ConfigWatcher, LoadOptions, LoadResult, NodepoolConfig, ZooKeeperConfig } from '@nodepool/config';
-import { reasonOf, TaskSupervisor, type Clock, type Logger, type Timer } from '@nodepool/core';
+import { reasonOf, type Clock, type Logger, type TaskSupervisor, type Timer } from '@nodepool/core';
 import type { ZooKeeper } from '@nodepool/zookeeper';
 import type { MetricsRegistry } from '../metrics/metrics-registry.js';
 import { ZOOKEEPER_CONNECTED } from '../metrics/process-metrics.js';
-import type { HttpServer } from '../web/http-server.js';
+import type { EndpointAddress, HttpServer } from '../web/http-server.js';
+import { superviseTasks } from './background-tasks.js';
 import { watchConfig } from './follow-config.js';
 import type * as WaitingEndpoint from './waiting-endpoint.js';
 
@@ -28,7 +29,7 @@ export interface FirstConnectionOptions {
   readonly name: string;
   readonly connect: Connect;
   /** Returns the address of the web endpoint; undefined if it is disabled. */
-  readonly webEndpoint: (config: NodepoolConfig) => WaitingEndpoint.EndpointAddress | undefined;
+  readonly webEndpoint: (config: NodepoolConfig) => EndpointAddress | undefined;
   readonly load: LoadOptions;
   readonly loaded: Extract<LoadResult, { ok: true }>;
   readonly clock: Clock;
@@ -63,9 +64,7 @@ export class FirstConnection {
 
   constructor(private readonly options: FirstConnectionOptions) {
     const { clock, log, loaded } = options;
-    this.tasks = new TaskSupervisor(clock, (task, error, about) =>
-      log.error('Background work failed', error, { ...about, task }),
-    );
+    this.tasks = superviseTasks(clock, log);
     this.watcher = watchConfig({ ...options, tasks: this.tasks, apply: (config) => this.apply(config) });
     this.ensemble = loaded.config.zookeeper;
     this.since = clock.now();
@@ -147,10 +146,10 @@ export class FirstConnection {
     // Loaded only with a web endpoint, because the libraries of the web server have hundreds of files.
     const { createWaitingEndpoint } = loadModule('./waiting-endpoint.js') as typeof WaitingEndpoint;
     this.endpoint = createWaitingEndpoint({
-      ...{ name, clock, log, metrics, otherAddress: address.otherAddress },
+      ...{ name, clock, log, metrics },
       wait: () => ({ servers: this.ensemble.servers, since: this.since, reason: this.reason }),
     });
-    const { port } = await this.endpoint.start(address.port, address.address);
+    const { port } = await this.endpoint.start(address);
     log.info('Web endpoint shows the wait for ZooKeeper', { address: address.address, port });
   }
 

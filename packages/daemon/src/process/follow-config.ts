@@ -11,7 +11,7 @@ import type { ZooKeeper } from '@nodepool/zookeeper';
 export const CONFIGURATION_PROBLEMS = gauge<never>(
   'nodepool_configuration_problems',
   [],
-  'Number of problems in the refused configuration; 0 if the configuration of the file is in force.',
+  'Problems in the refused configuration.',
 );
 
 const OF_ZOOKEEPER = ['chroot', 'zookeeper-tls', 'zookeeper-timeout'] as const;

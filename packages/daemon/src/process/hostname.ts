@@ -10,6 +10,9 @@ export interface HostNames {
   nameOf(address: string): Promise<string>;
 }
 
+/** Addresses at which an endpoint listens on all networks. */
+const EVERYWHERE: readonly string[] = ['0.0.0.0', '::', ''];
+
 const systemHostNames: HostNames = {
   hostname,
   addressOf: async (name) => (await lookup(name)).address,
@@ -29,4 +32,14 @@ export async function fullyQualifiedHostname(names: HostNames = systemHostNames)
   } catch {
     return name;
   }
+}
+
+/** Returns the host for clients on other machines of an endpoint that listens at `address`. */
+export function hostForClients(address: string, fqdn: string): string {
+  return EVERYWHERE.includes(address) ? fqdn : address;
+}
+
+/** Returns the name of this process, which no other running process has. */
+export function processIdentifier(): string {
+  return `${hostname()}-${process.pid}`;
 }

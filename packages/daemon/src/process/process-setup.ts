@@ -47,3 +47,19 @@ export function ignoreBrokenPipes(): void {
     });
   }
 }
+
+interface MainModule {
+  /** Resolves with the exit code. */
+  readonly main: (argv: readonly string[], signals: ProcessSignals) => Promise<number>;
+}
+
+/** Runs a program until its end. `load` is called once signals are caught, because loading a program takes a while. */
+export function startProgram(load: () => MainModule | Promise<MainModule>): void {
+  const signals = new ProcessSignals();
+  ignoreBrokenPipes();
+  const start = async (): Promise<void> => {
+    const { main } = await load();
+    process.exitCode = await main(process.argv, signals);
+  };
+  void start();
+}

@@ -13,8 +13,9 @@ import {
   type Tracing,
 } from '@nodepool/core';
 import type { MetricsRegistry } from '../metrics/metrics-registry.js';
+import type { EndpointAddress } from '../web/http-server.js';
 import { setUpLogging } from '../logging/set-up-logging.js';
-import type { DaemonOptions } from './command-line.js';
+import { processOutput, type DaemonOptions } from './command-line.js';
 import { DaemonControl, type ControlledDaemon } from './daemon-control.js';
 import { Diagnostics } from '../diagnostics/diagnostics.js';
 import { FirstConnection, type Connect } from './first-connection.js';
@@ -22,7 +23,6 @@ import { openTracing } from '../traces/open-tracing.js';
 import { openMetrics } from '../metrics/open-metrics.js';
 import { writePidFile } from './pid-file.js';
 import type { ProcessSignals } from './process-setup.js';
-import type { EndpointAddress } from './waiting-endpoint.js';
 
 export interface DaemonSetup {
   /** Closed by `Daemon.stop`. */
@@ -34,6 +34,8 @@ export interface DaemonSetup {
   readonly metrics: MetricsRegistry;
   /** Undefined while tracing is off. */
   readonly tracing?: Tracing | undefined;
+  /** Undefined if the web endpoint is disabled. */
+  readonly endpoint: EndpointAddress | undefined;
 }
 
 /** A program that runs until a signal stops it. */
@@ -50,11 +52,10 @@ export interface DaemonRun {
   readonly name: string;
   readonly options: DaemonOptions;
   readonly signals: Pick<ProcessSignals, 'deliverTo'>;
-  /** True if there is an endpoint to read metrics from. */
-  readonly prometheus: boolean;
   /** Logged at the stop signal. */
   readonly stopMessage: string;
-  readonly printError: (text: string) => void;
+  /** Default: writes to the standard error. */
+  readonly printError?: (text: string) => void;
   /** Connects to the ensemble of the configuration. */
   readonly connect: Connect;
   /** Returns the address of the web endpoint; undefined if it is disabled. */
@@ -75,7 +76,7 @@ const EXPECTED_ERRORS: ReadonlySet<string | undefined> = new Set([
 
 /** Runs until a stop signal. Exit codes: 0 stopped, 1 could not start. */
 export async function runDaemon(run: DaemonRun): Promise<number> {
-  const { name, options, printError } = run;
+  const { name, options, printError = processOutput.err } = run;
   const { pidFile } = options;
   let log: RootLogger;
   // The library that logs takes tens of milliseconds to load, so that it has a turn of its own.
@@ -130,7 +131,7 @@ async function loadAndServe(
   control: DaemonControl,
   running: Running,
 ): Promise<number> {
-  const { options, printError } = run;
+  const { options, webEndpoint, printError = processOutput.err } = run;
   const load: LoadOptions = { file: options.config, secureFile: options.secure, env: process.env };
   const loaded = await loadConfig(load);
   if (!loaded.ok) {
@@ -144,7 +145,8 @@ async function loadAndServe(
   log.info('Connecting to ZooKeeper', { servers: loaded.config.zookeeper.servers });
   // Loading the drivers and the metrics takes tens of milliseconds each, so that each has a turn of its own.
   await nextTurn();
-  const metrics = openMetrics({ clock: systemClock, log, env: process.env, prometheus: run.prometheus });
+  const prometheus = webEndpoint(loaded.config) !== undefined;
+  const metrics = openMetrics({ clock: systemClock, log, env: process.env, prometheus });
   const tracing = openTracing({ service: run.name, version: packageVersion(__dirname), log, env: process.env });
   await nextTurn();
   try {
@@ -159,7 +161,7 @@ async function loadAndServe(
 
 async function serve(
   { name, connect, make, webEndpoint }: DaemonRun,
-  setup: Omit<DaemonSetup, 'zooKeeper'>,
+  setup: Omit<DaemonSetup, 'zooKeeper' | 'endpoint'>,
   control: DaemonControl,
   running: Running,
 ): Promise<void> {
@@ -169,7 +171,8 @@ async function serve(
     const connection = new FirstConnection({ ...setup, connect, webEndpoint, name, clock: systemClock, signal });
     control.connects(connection);
     const connected = await connection.connected();
-    daemon = await makeOrClose(() => make({ ...setup, ...connected }), connected.zooKeeper);
+    const endpoint = webEndpoint(connected.loaded.config);
+    daemon = await makeOrClose(() => make({ ...setup, ...connected, endpoint }), connected.zooKeeper);
   } catch (error) {
     if (signal.aborted) return;
     throw error;

@@ -4,13 +4,7 @@ import type { Clock, Logger } from '@nodepool/core';
 import type { MetricsRegistry } from '../metrics/metrics-registry.js';
 import { answerFormat } from '../web/negotiate.js';
 import { addMetricsPage, createHttpServer, type HttpServer } from '../web/http-server.js';
-
-export interface EndpointAddress {
-  readonly port: number;
-  readonly address: string;
-  /** The remedy of an address that is not available, e.g. `choose another one with --status-port`. */
-  readonly otherAddress: string;
-}
+import { addLiveProbe, addReadyProbe } from '../web/probes.js';
 
 export interface ZooKeeperWait {
   /** The servers of the configuration in force. */
@@ -27,7 +21,6 @@ export interface WaitingEndpointOptions {
   readonly clock: Clock;
   readonly log: Logger;
   readonly metrics: Pick<MetricsRegistry, 'exposition'>;
-  readonly otherAddress: string;
   readonly wait: () => ZooKeeperWait;
 }
 
@@ -39,21 +32,14 @@ export function createWaitingEndpoint(options: WaitingEndpointOptions): HttpServ
   const { name, clock, metrics, wait } = options;
   return createHttpServer({
     log: options.log.named('nodepool.web'),
-    otherAddress: options.otherAddress,
     routes: (app) => {
       addMetricsPage(app, metrics);
       app.addHook('onRequest', (_request, reply, done) => {
         void reply.headers({ 'Cache-Control': 'no-store', 'Access-Control-Allow-Origin': '*' });
         done();
       });
-      app.get('/ready', (_request, reply) =>
-        reply
-          .code(503)
-          .type('text/plain; charset=UTF-8')
-          .send(`not ready: ${describeWait(wait(), clock)}`),
-      );
-      // Gateways and bridges have this probe, too: a restart of the process does not bring ZooKeeper back.
-      app.get('/live', (_request, reply) => reply.type('text/plain; charset=UTF-8').send('OK'));
+      addReadyProbe(app, () => `not ready: ${describeWait(wait(), clock)}`);
+      addLiveProbe(app);
       app.get('/health', (_request, reply) =>
         reply.send({
           ...{ status: 'degraded', ready: false, zookeeper: 'connecting', caches: 'incomplete' },

@@ -17,7 +17,8 @@ import { SettingsError } from './settings-file.js';
 /** Time for several files to change together (ms). */
 const DEBOUNCE_MS = 200;
 
-export interface LiveSettingsOptions<T> {
+/** The files of a program's settings. */
+export interface SettingsSource<T> {
   /** Reads the settings. Rejects with `SettingsError`. */
   readonly read: () => Promise<T>;
   /** Returns the files that are watched. */
@@ -26,6 +27,9 @@ export interface LiveSettingsOptions<T> {
   readonly problems: Gauge<never>;
   /** Returns the fields of the log entry when settings are applied. */
   readonly describe: (settings: T) => LogFields;
+}
+
+export interface LiveSettingsOptions<T> extends SettingsSource<T> {
   readonly clock: Clock;
   readonly log: Logger;
   readonly tasks: { run(name: string, work: () => Promise<void>): void };

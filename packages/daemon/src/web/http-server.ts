@@ -12,13 +12,19 @@ const MAX_BODY_BYTES = 1024;
 export interface HttpServerOptions {
   readonly log: Logger;
   readonly routes: (app: HttpApp) => void;
+}
+
+export interface EndpointAddress {
+  /** 0 for any free port. */
+  readonly port: number;
+  readonly address: string;
   /** The remedy of an address that is not available, e.g. `choose another one with --status-port`. */
   readonly otherAddress: string;
 }
 
 export interface HttpServer {
-  /** Starts to listen; with port 0 on any free port. Rejects with an error that names the address if that fails. */
-  start(port: number, address: string): Promise<{ readonly port: number }>;
+  /** Starts to listen. Rejects with an error that names the address if that fails. */
+  start(endpoint: EndpointAddress): Promise<{ readonly port: number }>;
   /** Ends requests in progress and resolves once the port is free. Idempotent. */
   stop(): Promise<void>;
 }
@@ -28,7 +34,7 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
   const app = makeApp(options);
   let stopped: Promise<void> | undefined;
   return {
-    start: (port, address) => listen(app, port, address, options.otherAddress),
+    start: (endpoint) => listen(app, endpoint),
     stop: () => (stopped ??= Promise.resolve(app.close())),
   };
 }
@@ -70,23 +76,19 @@ function noSchemas(): never {
 /** The web endpoint cannot listen on its address. */
 class WebEndpointError extends Error {
   readonly code = 'web-endpoint';
-  constructor(host: string, port: number, otherAddress: string, cause: unknown) {
-    super(`the web endpoint cannot listen on ${host} port ${port}: ${reasonOf(cause)}; ${otherAddress}`, { cause });
+  constructor({ address, port, otherAddress }: EndpointAddress, cause: unknown) {
+    super(`the web endpoint cannot listen on ${address} port ${port}: ${reasonOf(cause)}; ${otherAddress}`, { cause });
     this.name = 'WebEndpointError';
   }
 }
 
-async function listen(
-  app: FastifyInstance,
-  port: number,
-  host: string,
-  otherAddress: string,
-): Promise<{ readonly port: number }> {
+async function listen(app: FastifyInstance, endpoint: EndpointAddress): Promise<{ readonly port: number }> {
+  const { port, address } = endpoint;
   try {
-    await app.listen({ port, host });
+    await app.listen({ port, host: address });
   } catch (error) {
-    throw new WebEndpointError(host, port, otherAddress, error);
+    throw new WebEndpointError(endpoint, error);
   }
-  const address = app.server.address();
-  return { port: typeof address === 'object' && address !== null ? address.port : port };
+  const inUse = app.server.address();
+  return { port: typeof inUse === 'object' && inUse !== null ? inUse.port : port };
 }

@@ -5,7 +5,7 @@ import { DEFAULT_SETTINGS, FAULTS } from './settings.js';
 
 function secondsSchema(description: string): JsonObject {
   return {
-    description: `${description} In seconds: a number, or [minimum, maximum] for a random value each time.`,
+    description: `${description} Seconds, or [minimum, maximum].`,
     default: 0,
     anyOf: [
       { type: 'number', minimum: 0 },
@@ -21,21 +21,19 @@ function limitSchema(what: string): JsonObject {
 const nameSchema: JsonObject = { type: 'string', minLength: 1 };
 
 const properties: JsonObject = {
-  'boot-time': secondsSchema('Time from the creation of an instance until it runs.'),
-  'delete-time': secondsSchema(
-    'Time from the deletion of an instance until it no longer exists and its quota is released.',
-  ),
-  'api-latency': secondsSchema('Duration of a call, which takes effect after half of this time.'),
-  'list-lag': secondsSchema('Time until listings show that an instance was created or deleted.'),
+  'boot-time': secondsSchema('Time until an instance runs.'),
+  'delete-time': secondsSchema('Time until a deleted instance no longer exists.'),
+  'api-latency': secondsSchema('Duration of a call.'),
+  'list-lag': secondsSchema('Time until listings show a creation or deletion.'),
   'rate-limit': {
     type: 'number',
     exclusiveMinimum: 0,
-    description: 'Maximum calls per second; further calls are answered with 429 and Retry-After. Default: unlimited.',
+    description: 'Calls per second, above which the answer is 429. Default: unlimited.',
   },
   quota: {
     type: 'object',
     additionalProperties: false,
-    description: 'Maximum resources that exist at the same time.',
+    description: 'Limits of the cloud.',
     properties: {
       instances: limitSchema('Instances'),
       cores: limitSchema('Cores of all instances'),
@@ -70,23 +68,23 @@ const properties: JsonObject = {
     type: 'array',
     items: nameSchema,
     uniqueItems: true,
-    description: 'Names of the images that `cloud-images` can use. Default: any name.',
+    description: 'Images for `cloud-images`. Default: any name.',
   },
   'page-size': {
     type: 'integer',
     minimum: 1,
     default: DEFAULT_SETTINGS.pageSize,
-    description: 'Maximum number of entries in a page of a listing.',
+    description: 'Maximum entries of a page of a listing.',
   },
   'reuse-ids': {
     type: 'boolean',
     default: false,
-    description: 'If true, a new instance has the id of a deleted one as soon as there is one.',
+    description: 'If true, a new instance gets the id of a deleted one.',
   },
   ssh: {
     type: 'boolean',
     default: false,
-    description: 'If true, every instance is an ssh server on 127.0.0.1 with its own port and host keys.',
+    description: 'If true, every instance is an ssh server on 127.0.0.1 with a port of its own.',
   },
   'authorized-keys': {
     type: 'string',
@@ -97,7 +95,7 @@ const properties: JsonObject = {
   faults: {
     type: 'object',
     additionalProperties: false,
-    description: 'Probability of faults, each from 0 (never) to 1 (always).',
+    description: 'Probabilities of faults, 0 to 1.',
     properties: Object.fromEntries(
       Object.entries(FAULTS).map(([name, description]) => [
         name,
@@ -114,6 +112,6 @@ export const CLOUD_SETTING_NAMES: readonly string[] = Object.keys(properties);
 export const CLOUD_SETTINGS_SCHEMA: JsonObject = {
   type: 'object',
   additionalProperties: false,
-  description: 'Settings of the example cloud inside the launcher. Excludes `endpoint`.',
+  description: 'The cloud inside the launcher. Excludes `endpoint`.',
   properties,
 };

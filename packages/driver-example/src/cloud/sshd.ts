@@ -38,6 +38,10 @@ export class Sshd {
       'PidFile none',
       'PrintMotd no',
       'Subsystem sftp internal-sftp',
+      // The connections stay on this machine; the default costs ten times as much processor time.
+      'KexAlgorithms curve25519-sha256,curve25519-sha256@libssh.org',
+      // Keeps bash from reading the `.bashrc` of this machine's user, which is no part of the instance.
+      'SetEnv SHLVL=1',
     ];
     this.config = this.write('sshd_config', `${lines.join('\n')}\n`);
   }

@@ -78,11 +78,12 @@ function isIncomplete(status: number, location: string | undefined): boolean {
   return status === 308 && location === undefined;
 }
 
-async function boundedFetch(...request: Parameters<typeof fetch>): Promise<Response> {
-  const response = await fetch(...request);
+async function boundedFetch(...[address, options]: Parameters<typeof fetch>): Promise<Response> {
+  const response = await fetch(address, options);
   const { body, headers, status, statusText } = response;
   if (body === null) return response;
-  return new Response(Readable.toWeb(Readable.from(boundedAnswer(body, MAX_ANSWER_BYTES))), {
+  const limits = { maxBytes: MAX_ANSWER_BYTES, signal: options?.signal ?? undefined };
+  return new Response(Readable.toWeb(Readable.from(boundedAnswer(body, limits))), {
     headers,
     status,
     statusText,

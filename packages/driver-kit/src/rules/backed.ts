@@ -13,15 +13,12 @@ const SETTLED_MS = 1000;
 
 export const backed: RuleGroup = {
   title: 'Nodes on backing nodes',
-  text:
-    'A driver whose nodes are slots of nodes of other labels requests, holds and releases those backing nodes through ' +
-    '`ProviderContext.backingNodes`. The records of the backing nodes are the only state: any launcher of the ' +
-    'provider assigns and frees slots, each write only in the version that it was computed from.',
+  text: 'For drivers whose nodes are slots of nodes of other labels (`backingNodes`).',
   rules: [
     {
       id: 'backed.slot',
       since: '1.6',
-      title: 'a launched node has a slot of a backing node, and its address',
+      title: 'a launch returns slot, address and `backing_node`, whose data names the node',
       text:
         'The result of a launch has `slot`, `driverData` with `backing_node`, and the address of the backing node. The ' +
         'data of the backing node names the node in this slot, so that no launcher assigns it again.',
@@ -60,7 +57,7 @@ export const backed: RuleGroup = {
     {
       id: 'backed.several-launchers',
       since: '1.6',
-      title: 'several launchers share backing nodes, and assign no slot twice',
+      title: 'several launchers assign no slot twice',
       text:
         'Two launchers with the same provider launch at the same moment. Each sees the launches and the requests of the ' +
         'other in the records.',
@@ -102,7 +99,7 @@ export const backed: RuleGroup = {
     {
       id: 'backed.failure',
       since: '1.6',
-      title: 'a failed backing request costs one retry, and no launch',
+      title: 'a failed backing request is replaced, and fails no launch',
       text: 'The driver replaces the failed request by another one. All launches that wait receive its slots.',
       appliesTo: 'backed',
       check: fromStart(async (harness) => {
@@ -116,7 +113,7 @@ export const backed: RuleGroup = {
     {
       id: 'backed.refusal',
       since: '1.6',
-      title: 'launches end if all backing requests fail',
+      title: 'launches end as `not-applied` if all backing requests fail',
       text:
         'After several failed requests in a row, the launches reject with an error of the outcome `not-applied`, so that ' +
         'another provider can serve the request.',
@@ -178,7 +175,7 @@ export const backed: RuleGroup = {
     {
       id: 'backed.lost',
       since: '1.6',
-      title: 'a lost backing node gets no further nodes, and its nodes are listed as failed',
+      title: 'a lost backing node gets no nodes, and its nodes are listed as failed',
       text:
         'The cloud of a backing node takes it away, or an operator deletes it. Its free slots are not assigned any more, ' +
         'and the listing has its nodes as `failed`, so that the launcher replaces them.',
@@ -200,7 +197,7 @@ export const backed: RuleGroup = {
     {
       id: 'backed.orphans',
       since: '1.6',
-      title: 'a slot whose node does not exist any more becomes free',
+      title: 'a slot whose node does not exist becomes free',
       text: 'The record of a node is created before its slot is assigned, so a slot without a record is free.',
       appliesTo: 'backed',
       check: fromStart(async (harness) => {

@@ -21,14 +21,12 @@ const BLOCK_ROUNDS = 6;
 
 export const calls: RuleGroup = {
   title: 'Remote calls',
-  text:
-    'Every call has an abort signal and a deadline, and is reported. In a launcher with a thousand launches, no ' +
-    'call may wait forever.',
+  text: '',
   rules: [
     {
       id: 'calls.reported',
       since: '1.0',
-      title: 'every remote call is reported when it has ended',
+      title: 'every remote call is reported to `onApiCall` when it has ended',
       text:
         'The driver calls `ProviderContext.onApiCall` for each remote call with its service, method, operation, ' +
         'duration and status. The metrics depend on it, and so does this kit, which stops drivers between two ' +
@@ -92,7 +90,7 @@ export const calls: RuleGroup = {
     {
       id: 'calls.abort',
       since: '1.0',
-      title: 'a call ends at once when its signal aborts',
+      title: 'a call rejects with `AbortedError` when its signal aborts',
       text:
         'The driver cancels the remote call and rejects with `AbortedError`. With the state-machine framework, ' +
         'the kit tests the adapter itself: the framework abandons the call in any case, but an adapter that ' +
@@ -115,7 +113,7 @@ export const calls: RuleGroup = {
     {
       id: 'calls.deadline',
       since: '1.0',
-      title: 'a call without an answer ends at its deadline',
+      title: 'a call without an answer rejects with `TimeoutError` at its deadline',
       text: 'It rejects with `TimeoutError`. `Call.deadline` is a point in time of `Clock.monotonic`, not a duration.',
       needs: ['fault:list:hang'],
       check: fromStart(async (harness) => {
@@ -132,7 +130,7 @@ export const calls: RuleGroup = {
     {
       id: 'calls.list-again',
       since: '1.0',
-      title: 'a call without an answer does not block other launches',
+      title: 'a listing without an answer does not block other launches',
       text:
         'The listing that launches share has its own deadline. If one listing gets no answer, the driver requests ' +
         'another.',
@@ -182,7 +180,7 @@ export const calls: RuleGroup = {
     {
       id: 'calls.event-loop',
       since: '1.1',
-      title: 'a driver never blocks the event loop',
+      title: 'a driver blocks the event loop for at most 200 ms',
       text:
         'All providers of a launcher share one thread. While a driver computes or waits in a synchronous function ' +
         '(`execFileSync`, `readFileSync`), no other launch continues, and the ZooKeeper session can expire. The ' +
@@ -208,7 +206,7 @@ export const calls: RuleGroup = {
     {
       id: 'machine.life',
       since: '1.0',
-      title: 'a state machine starts in state `start`, sets the id of its instance early, and returns the instance',
+      title: 'a machine begins as `start`, sets `externalId` early, and completes with a ready instance',
       text:
         'A new machine has the `state` `start` and no `externalId`. It sets `externalId` as soon as it has read ' +
         'the answer to the creation, so that the id is saved before anything else can fail. When `advance` ' +
@@ -239,7 +237,7 @@ export const calls: RuleGroup = {
     {
       id: 'machine.advance',
       since: '1.0',
-      title: '`advance` returns at once and can be called at any time',
+      title: '`advance` returns at once, never a promise, and starts nothing twice',
       text:
         'It starts or checks a step and returns the event to wait for, never a promise. If it is called again ' +
         'while a call is in progress, it returns the same and starts nothing twice. On a complete machine it ' +

@@ -27,14 +27,12 @@ const TOLERANCE_MS = 2000;
 
 export const client: RuleGroup = {
   title: 'The client of the API',
-  text:
-    '`ApiClient` of core satisfies these rules for drivers that use it. Each of them was violated by several drivers ' +
-    'with clients of their own.',
+  text: '`ApiClient` of core satisfies these rules.',
   rules: [
     {
       id: 'client.queue',
       since: '1.5',
-      title: 'the wait for the configured rate does not count against the deadline of a call',
+      title: 'the wait for the rate does not count against the deadline of a call',
       text:
         'If many launches wait for the rate, each call would otherwise be sent too late to get an answer in time, and all ' +
         'of them would fail. The kit starts several launches at a rate of one call in ten seconds.',
@@ -55,7 +53,7 @@ export const client: RuleGroup = {
     {
       id: 'client.credentials',
       since: '1.5',
-      title: 'credentials that were replaced are read again, without a restart',
+      title: 'replaced credentials are read again after a refused call, which is repeated once',
       text:
         'Passwords, keys and tokens change while the launcher runs. A refused call had no effect: the driver reads its ' +
         'credentials again and repeats the call once. No launch fails.',
@@ -95,7 +93,7 @@ export const client: RuleGroup = {
     {
       id: 'client.redirect-away',
       since: '1.5',
-      title: 'a redirect to another host is refused, and nothing is sent there',
+      title: 'a redirect to another host is `transient`, and not followed',
       text:
         'The request contains credentials. The error is `transient`, has the outcome `not-applied` for a call that ' +
         'changes nothing, and names both hosts.',
@@ -114,7 +112,7 @@ export const client: RuleGroup = {
     {
       id: 'client.redirect-status',
       since: '1.5',
-      title: 'another status of redirects is a failure of the provider, and not of the node',
+      title: 'a redirect with status 303 or 304 is `transient`',
       text: 'APIs do not redirect with 303 or 304, but proxies do. The launch fails with `transient`.',
       needs: ['http', 'resources'],
       check: async (context: RuleContext): Promise<void> => {
@@ -131,7 +129,7 @@ export const client: RuleGroup = {
     {
       id: 'client.endless',
       since: '1.5',
-      title: 'an answer without an end ends the call',
+      title: 'an answer without an end is `transient`',
       text: 'The driver reads a bounded number of bytes, and fails with `transient`. The answer must not fill the memory.',
       needs: ['http'],
       check: async (context: RuleContext): Promise<void> => {
@@ -144,7 +142,7 @@ export const client: RuleGroup = {
     {
       id: 'client.retry-date',
       since: '1.5',
-      title: 'a date in Retry-After is one of the cloud’s clock',
+      title: 'a date in Retry-After is compared with `Date` of the answer',
       text:
         'The clocks of cloud and launcher can differ by hours. The driver compares the date with the header `Date` of the ' +
         'same answer.',

@@ -24,15 +24,12 @@ const UNKNOWN_KEY = 'no-such-key-of-any-driver';
 
 export const configuration: RuleGroup = {
   title: 'Configuration',
-  text:
-    'The schema defines the keys. The reference pages are generated from it, and core validates every section ' +
-    'against it. `getProviderConfig` reports errors that a schema cannot express to its context. Both report all ' +
-    'errors at once, each with its position.',
+  text: 'Also for drivers that create no instances.',
   rules: [
     {
       id: 'config.accepted',
       since: '1.0',
-      title: 'valid sections are accepted, and together contain every key of the schema',
+      title: 'valid sections are accepted, and contain every key of the schema',
       text: 'The examples in the test prove that every documented key works. A key without an example is untested.',
       appliesTo: 'all',
       check: async (context: RuleContext): Promise<void> => {
@@ -107,7 +104,7 @@ export const configuration: RuleGroup = {
     {
       id: 'config.refused',
       since: '1.0',
-      title: 'errors that only the driver can detect are rejected with their position',
+      title: 'other errors are reported to `context.problem` with path and remedy, not thrown',
       text:
         'Examples are keys that exclude each other, unknown names, and numbers out of range. The driver reports ' +
         'each to `context.problem` with its path and a remedy. `getProviderConfig` does not throw because of the ' +
@@ -122,7 +119,7 @@ export const configuration: RuleGroup = {
     {
       id: 'config.kept',
       since: '1.0',
-      title: 'the parsed configuration contains its section, pools and labels',
+      title: 'the parsed configuration contains its `section`, name, pools and labels',
       text:
         'The launcher compares `section` to decide if a changed file changes the provider. The parsed ' +
         'configuration also has the name, every pool and every label of the section.',

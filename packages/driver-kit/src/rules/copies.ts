@@ -8,16 +8,12 @@ import { imageRule, listAll, uploadOf } from './images.js';
 
 export const copies: RuleGroup = {
   title: 'Copies',
-  text:
-    'Clouds copy tags: into snapshots and backups, into instances that are created from the image or the template of ' +
-    'an instance, into what a backup restores. Such a copy belongs to the person who created it, although it has all ' +
-    'tags of a node or an upload. A driver therefore compares a fact that only the original can have, e.g. a tag with ' +
-    'the resource’s own name or id, and shows a copy without tags or not at all.',
+  text: 'Clouds [copy tags](writing-a-driver.md#copies), e.g. into snapshots.',
   rules: [
     {
       id: 'copy.instance',
       since: '1.4',
-      title: 'a copy of an instance survives the deletion of the node and the search for leaks',
+      title: 'a copy of an instance is listed without tags, and not deleted',
       text:
         '`listNodes` returns the copy without the node’s tags, because it uses the quota. `cleanupNode` with ' +
         '`externalId: null` and `cleanupLeakedResources` do not delete it.',
@@ -39,7 +35,7 @@ export const copies: RuleGroup = {
       id: 'copy.image',
       since: '1.4',
       needs: ['image-copies'],
-      title: 'a copy of an image survives the deletion of the image, and is not listed',
+      title: 'a copy of an image is neither listed nor deleted',
       text:
         'A snapshot of a node, or the disk of a node that an operator has suspended, often has all properties of the ' +
         'image that the node was created from. `listImages` does not contain it, because the builder deletes listed ' +

@@ -32,15 +32,12 @@ const ANY_PAGE = [
 
 export const faults: RuleGroup = {
   title: 'Every fault at every call',
-  text:
-    'A launch consists of several calls: lookups, the creation, polls of its operation, lists. Each of them can fail in ' +
-    'each way. The kit makes the first call fail, then the second, and so on, for each kind of fault that the test ' +
-    'cloud can simulate.',
+  text: 'Each call fails in each way that the test cloud can simulate.',
   rules: [
     {
       id: 'faults.launch',
       since: '1.4',
-      title: 'no fault of any call of a launch leaves an instance that counts as never created',
+      title: 'a launch ends with its only instance or a `DriverError`, `not-applied` only if no instance exists',
       text:
         'The outcome of an error is that of the creation, not of the call that failed. A poll that is throttled after ' +
         'the cloud has accepted the creation, or a 500 after the effect, does not mean that nothing was created. A ' +
@@ -67,7 +64,7 @@ export const faults: RuleGroup = {
     {
       id: 'faults.deletion',
       since: '1.4',
-      title: 'no fault of any call of a deletion makes an existing instance count as deleted',
+      title: 'a deletion continues after temporary errors, and a fault, e.g. 409, is no deletion',
       text:
         'A deletion continues after every temporary error. In particular, a conflict (409) does not mean that the ' +
         'instance is deleted: the cloud may be busy with another operation on it. Refused credentials may end a ' +
@@ -96,7 +93,7 @@ export const faults: RuleGroup = {
     {
       id: 'faults.listing',
       since: '1.4',
-      title: 'a listing is complete or fails, whatever fault any of its pages has',
+      title: 'a listing is complete or fails, also if a page is a 404',
       text:
         'As `list.rejected`, for every kind of fault. A page that the cloud answers with 404, e.g. because its marker ' +
         'was deleted, is not an empty page.',

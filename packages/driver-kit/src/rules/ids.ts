@@ -16,16 +16,12 @@ const MAX_CALLS = 100;
 
 export const ids: RuleGroup = {
   title: 'Ids',
-  text:
-    'The record of a node contains the external id of its instance. Some clouds give the id of a deleted instance to ' +
-    'the next one at once, for example the lowest free number or a name. The id then finds the instance of another ' +
-    'node or of another user. The frameworks therefore compare the launch attempt in the tags as well, unless the ' +
-    'adapter declares `uniqueIds`.',
+  text: 'Some clouds give the id of an instance to [the next one](writing-a-driver.md#ids-that-a-cloud-uses-again).',
   rules: [
     {
       id: 'ids.attempts',
       since: '1.4',
-      title: 'two launch attempts of a node have different ids',
+      title: 'an id that the driver chooses, e.g. a name, contains the launch attempt',
       text:
         'The instance of a failed attempt can still exist, or appear late, when the next attempt begins. If the driver ' +
         'chooses the id, e.g. a name, it contains the launch attempt and not only the node. The deletion of one attempt ' +
@@ -77,7 +73,7 @@ export const ids: RuleGroup = {
     {
       id: 'ids.reused-before',
       since: '1.4',
-      title: 'the deletion of an instance that no longer exists does not affect its successor',
+      title: 'the deletion of a missing instance does not affect its successor',
       text:
         'An instance can be deleted by hand, or by a launcher that crashes afterwards. When the deletion of its node ' +
         'begins, its id may belong to the instance of another node or of another user.',
@@ -104,7 +100,7 @@ export const ids: RuleGroup = {
     {
       id: 'ids.reused-launch',
       since: '1.4',
-      title: 'a launch whose instance disappears does not end with another instance that has its id',
+      title: 'a launch that loses its instance fails, and does not return another one with its id',
       text:
         'The instance of a launch disappears while it boots, and another launch gets its id. The first launch fails; it ' +
         'does not return the address of the other node. The same holds for a launch that is resumed with a saved id.',

@@ -22,13 +22,11 @@ const MAX_SILENCE_MS = 300_000;
 
 export const images: RuleGroup = {
   title: 'Images',
-  text:
-    'For drivers with an `ImageManager`. Image files have many gigabytes. Builders upload them while launchers ' +
-    'create nodes from earlier images.',
+  text: 'For drivers with an `ImageManager`.',
   rules: [
     imageRule({
       id: 'image.upload',
-      title: 'an upload resolves when the image can be used, and the image is listed with its tags',
+      title: '`uploadImage` resolves when the image is usable and listed with all `ImageTags`',
       text:
         '`uploadImage` resolves with the external id once the cloud has processed the image. The image has all ' +
         'tags of `ImageTags`, and is listed with them and its name.',
@@ -45,7 +43,7 @@ export const images: RuleGroup = {
     }),
     imageRule({
       id: 'image.streamed',
-      title: 'the file is streamed, and the upload reports its progress',
+      title: 'the file is streamed, and `progress` rises to its size',
       text:
         'The driver calls `progress` several times, with a number of bytes that never decreases and reaches the size ' +
         'of the file. So operators see that a long upload continues. The driver never reads the whole file into ' +
@@ -78,7 +76,7 @@ export const images: RuleGroup = {
       id: 'image.progress-repeated',
       since: '1.1',
       needs: ['image-times'],
-      title: 'an upload repeats its progress while the cloud processes the image',
+      title: '`progress` is repeated at least every five minutes while the cloud processes the image, not by a timer',
       text:
         'The builder aborts an upload without progress after `image-upload-idle-timeout`, by default 15 minutes. ' +
         'After the last byte, clouds may import, convert and replicate an image for longer than that. A driver ' +
@@ -125,7 +123,7 @@ export const images: RuleGroup = {
     }),
     imageRule({
       id: 'image.list',
-      title: 'the listing of images contains those of all providers with Nodepool’s tags',
+      title: '`listImages` returns the images of all providers with Nodepool’s tags',
       text:
         'The listing of a provider also contains images with the tags of another provider. The builder needs it to ' +
         'find the images of providers that were removed from the configuration.',
@@ -140,7 +138,7 @@ export const images: RuleGroup = {
     imageRule({
       id: 'image.upload-refused',
       needs: ['fault:upload:refuse'],
-      title: 'a failed upload rejects and leaves nothing behind',
+      title: 'a failed upload rejects and leaves nothing',
       text: 'The builder retries with a new upload. A failed upload must not leave an unused image of many gigabytes.',
       check: async ({ harness, images: manager }, file) => {
         await harness.plan('upload', 'refuse');
@@ -152,7 +150,7 @@ export const images: RuleGroup = {
     imageRule({
       id: 'image.upload-aborted',
       needs: ['fault:upload:hang'],
-      title: 'an upload ends when its signal aborts, and leaves nothing behind',
+      title: 'an upload ends when its signal aborts, and leaves nothing',
       text:
         'A builder can be stopped during an upload. No framework surrounds the image manager, so it handles ' +
         'signal and deadline itself.',
@@ -173,7 +171,7 @@ export const images: RuleGroup = {
     imageRule({
       id: 'image.upload-deadline',
       needs: ['fault:upload:hang'],
-      title: 'an upload without an answer ends at its deadline',
+      title: 'an upload without an answer rejects with `TimeoutError` at its deadline',
       text: 'It rejects with `TimeoutError`. A cloud that does not answer must not occupy an upload worker forever.',
       check: async ({ harness, images: manager }, file) => {
         await harness.plan('upload', 'hang');
@@ -208,7 +206,7 @@ export const images: RuleGroup = {
     imageRule({
       id: 'image.launch',
       needs: ['image-labels'],
-      title: 'an instance is created from the image that the launch names',
+      title: 'an instance has the image `imageExternalId`; a missing one is `configuration` or `not-found`',
       text:
         '`NodeLaunch.imageExternalId` is the newest upload of the label’s disk image, and the instance is created ' +
         'from it. If the image does not exist, the launch fails with `configuration` or `not-found`.',

@@ -8,12 +8,12 @@ const BOOT_MS = 20_000;
 
 export const life: RuleGroup = {
   title: 'Life of an instance',
-  text: 'The results of a launch and of a deletion.',
+  text: '',
   rules: [
     {
       id: 'life.launch',
       since: '1.0',
-      title: 'a launch creates one instance that runs and can be reached',
+      title: 'a launch creates one running instance with `externalId` and `interfaceIp`',
       text:
         'When `launch` resolves, exactly one instance exists for the node, the cloud reports it as running, and ' +
         'the result contains its `externalId` and an `interfaceIp` (the address for logins). The launcher then ' +
@@ -31,7 +31,7 @@ export const life: RuleGroup = {
     {
       id: 'life.ready',
       since: '1.0',
-      title: 'a launch resolves only when the instance runs',
+      title: 'a launch resolves when the instance runs and is listed as `ready`',
       text:
         'A cloud accepts a creation long before the instance runs. `launch` resolves when the instance runs, not ' +
         'when the creation is accepted. The listed instance is `ready` from then on.',
@@ -55,7 +55,7 @@ export const life: RuleGroup = {
     {
       id: 'life.each-its-own',
       since: '1.0',
-      title: 'concurrent launches do not affect each other',
+      title: 'concurrent launches end with an instance each',
       text: 'One provider runs many launches at the same time. Each launch ends with its own instance.',
       check: fromStart(async (harness) => {
         const launches = Array.from({ length: 5 }, () => harness.launch());
@@ -75,7 +75,7 @@ export const life: RuleGroup = {
     {
       id: 'life.fails',
       since: '1.0',
-      title: 'a launch fails if its instance fails while booting',
+      title: 'a launch rejects with `InstanceFailedError` and the reason if its instance fails while booting',
       text:
         'If the instance enters a state from which it cannot start to run, the launch rejects with ' +
         '`InstanceFailedError` and the reason that the cloud reports. Waiting for the timeout instead could waste ' +
@@ -97,7 +97,7 @@ export const life: RuleGroup = {
     {
       id: 'life.vanishes',
       since: '1.0',
-      title: 'a launch fails if its instance disappears while booting',
+      title: 'a launch fails if its instance disappears while booting, and creates no other one',
       text:
         'An instance can be preempted, deleted by hand, or lost with its host. The launch fails once listings had ' +
         'enough time to show the instance. It does not wait for its timeout and does not create another instance.',
@@ -118,7 +118,7 @@ export const life: RuleGroup = {
     {
       id: 'life.delete',
       since: '1.0',
-      title: 'a deletion is complete when no resource of the node exists',
+      title: '`waitForNodeCleanup` resolves when every resource of the node is deleted',
       text:
         'When `waitForNodeCleanup` resolves, every resource that was created for the node is deleted. It waits ' +
         'until the cloud has completed the deletion, not only accepted it, because the launcher afterwards removes ' +
@@ -153,7 +153,7 @@ export const life: RuleGroup = {
     {
       id: 'life.delete-together',
       since: '1.0',
-      title: 'two concurrent deletions of a node both succeed',
+      title: 'concurrent deletions of a node succeed',
       text: 'Two launchers can delete the same node at the same time. Neither may fail because of the other.',
       check: fromStart(async (harness) => {
         await harness.cloud.setTimes?.({ bootMs: 0, deleteMs: BOOT_MS });
@@ -170,7 +170,7 @@ export const life: RuleGroup = {
     {
       id: 'life.delete-unknown',
       since: '1.0',
-      title: 'a node’s resources are found by their tags if the instance’s id is unknown',
+      title: '`cleanupNode` with `externalId: null` deletes only resources with the tags of the attempt',
       text:
         'A launcher can crash between a creation and its answer, which contains the id. `cleanupNode` with ' +
         '`externalId: null` deletes the resources with the tags of the launch attempt, and no others. ' +

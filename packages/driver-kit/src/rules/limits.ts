@@ -16,9 +16,7 @@ const MAX_TEXT = 300;
 
 export const errors: RuleGroup = {
   title: 'Errors',
-  text:
-    'Core defines for each error code whether and when to retry, and whether the label is taken out of service. ' +
-    'The code must therefore be correct, and even more so the outcome.',
+  text: '',
   rules: [
     refusal(
       'quota',
@@ -42,7 +40,7 @@ export const errors: RuleGroup = {
     {
       id: 'errors.throttled',
       since: '1.0',
-      title: 'throttling is waited out, or ends with `throttled` and the wait time',
+      title: 'throttling is waited out, or fails with `throttled` and `retryAfterMs`',
       text:
         'A throttled call had no effect. The driver waits and repeats it, or rejects with `ThrottledError` and ' +
         'the cloud’s wait time as `retryAfterMs`. It does not use up an attempt of the request.',
@@ -66,7 +64,7 @@ export const errors: RuleGroup = {
     {
       id: 'errors.list',
       since: '1.0',
-      title: 'a failed listing rejects with an error code',
+      title: 'a failed listing rejects with a `DriverError`, `transient` or `timeout` if it may pass',
       text:
         'The error is a `DriverError`, with the code `transient` or `timeout` if a retry may succeed. The ' +
         'launcher continues with the last listing and retries.',
@@ -80,7 +78,7 @@ export const errors: RuleGroup = {
     {
       id: 'errors.list-auth',
       since: '1.0',
-      title: 'a listing with invalid credentials fails with `auth`',
+      title: 'refused credentials end a listing with `auth`',
       text: 'Credentials can expire at any time. The code tells the operator what to do.',
       needs: ['fault:list:auth'],
       check: fromStart(async (harness) => {
@@ -119,7 +117,7 @@ export const errors: RuleGroup = {
     {
       id: 'errors.secrets',
       since: '1.4',
-      title: 'neither errors nor log lines contain passwords or tokens',
+      title: 'errors, causes and log lines contain no passwords or tokens',
       text:
         'Logs, records of requests and the status page show the texts of errors, with their causes. An answer can repeat ' +
         'the request: proxies and gateways do so in their error pages. The kit sends such a page to the first call of a ' +
@@ -151,14 +149,12 @@ export const errors: RuleGroup = {
 
 export const amounts: RuleGroup = {
   title: 'Quota and zones',
-  text:
-    'The launcher computes the quota in use. The driver reports the cloud’s limits and the resources that a node ' +
-    'needs.',
+  text: '',
   rules: [
     {
       id: 'quota.limits',
       since: '1.0',
-      title: 'the quota limits are current totals',
+      title: '`getQuotaLimits` returns totals, at most five minutes old; unlimited ones are absent, -1 or Infinity',
       text:
         '`getQuotaLimits` returns the account’s total limits, not the remaining amounts: core subtracts the ' +
         'usage. Unlimited resources are omitted, or -1, or Infinity. A changed limit is returned by the next ' +
@@ -176,7 +172,7 @@ export const amounts: RuleGroup = {
     {
       id: 'quota.label',
       since: '1.0',
-      title: 'the resources of a label are those of its instances',
+      title: '`getQuotaForLabel` returns the `resources` of a launched instance',
       text:
         '`getQuotaForLabel`, if implemented, returns one instance, and the same amounts as `resources` of a ' +
         'launched instance. Otherwise the quota is computed incorrectly.',
@@ -196,7 +192,7 @@ export const amounts: RuleGroup = {
     {
       id: 'quota.machine-type',
       since: '1.2',
-      title: 'the resources of a label depend on the machine type',
+      title: '`getQuotaForLabel` considers the machine type, by default the first one',
       text:
         '`getQuotaForLabel` receives one of the label’s `machineTypes` and returns the resources of a node of ' +
         'that type; without a machine type, those of the first one. Otherwise the launcher would refuse a smaller ' +
@@ -216,7 +212,7 @@ export const amounts: RuleGroup = {
     {
       id: 'machine-types.honoured',
       since: '1.2',
-      title: 'an instance has the requested machine type',
+      title: 'an instance has the requested machine type, by default the first one',
       text:
         'A launch with a `machineType` creates an instance of that type; without one, an instance of the label’s ' +
         'first type. The instance’s `resources` show its type.',
@@ -235,7 +231,7 @@ export const amounts: RuleGroup = {
     {
       id: 'zones.honoured',
       since: '1.0',
-      title: 'an instance is created in the requested zone',
+      title: 'an instance is created in the requested zone of `getAvailabilityZones`',
       text:
         'All nodes of a request are in one zone. `getAvailabilityZones` returns the zones of the pool in the ' +
         'configured order. A launch with one of them creates the instance there and returns it as `az`.',
@@ -281,7 +277,7 @@ function refusal(kind: FaultKind, code: DriverErrorCode, why: string): Rule {
   return {
     id: `errors.${code}`,
     since: '1.0',
-    title: `a creation that fails because of ${meaning(kind)} ends with \`${code}\`, not applied`,
+    title: `a creation ends with \`${code}\`, not applied, because of ${meaning(kind)}`,
     text: why,
     needs: [`fault:create:${kind}`, 'resources'],
     check: fromStart(async (harness) => {
@@ -299,11 +295,11 @@ function meaning(kind: FaultKind): string {
     case 'quota':
       return 'an exceeded quota';
     case 'capacity':
-      return 'missing capacity in the cloud';
+      return 'missing capacity';
     case 'auth':
-      return 'invalid credentials';
+      return 'refused credentials';
     default:
-      return 'a permanently invalid request';
+      return 'an invalid request';
   }
 }
 

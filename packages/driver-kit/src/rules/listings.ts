@@ -14,14 +14,12 @@ const RELIST_DELAY_MS = 60_000;
 
 export const listings: RuleGroup = {
   title: 'Listings and leaks',
-  text:
-    'An instance that a listing does not contain counts as deleted. Therefore a listing is either complete or ' +
-    'fails.',
+  text: 'An instance that a listing does not contain counts as deleted.',
   rules: [
     {
       id: 'list.complete',
       since: '1.0',
-      title: 'the listing of instances contains all pages and all foreign instances',
+      title: '`listNodes` returns all instances of the account from all pages',
       text:
         '`listNodes` returns every instance of the account: Nodepool’s own with their tags, and foreign ones ' +
         'because they use the quota too. If a driver returned only the first page, the launcher would treat ' +
@@ -42,7 +40,7 @@ export const listings: RuleGroup = {
     {
       id: 'list.rejected',
       since: '1.0',
-      title: 'a listing fails if any of its pages fails',
+      title: 'a listing fails if any page fails',
       text:
         'The kit lets each page fail in turn. An incomplete listing that looks complete is the worst possible ' +
         'defect of a driver: instances that it does not contain count as deleted.',
@@ -68,7 +66,7 @@ export const listings: RuleGroup = {
     {
       id: 'list.facts',
       since: '1.0',
-      title: 'the listing describes an instance as its launch did',
+      title: 'a listed instance has the external id and `resources` of its launch',
       text:
         'The listed instance has the external id that the launch returned (equal as JSON) and the same ' +
         '`resources`. It is `ready`, not `deleted` and not `failed`. Core identifies instances by that id and ' +
@@ -94,7 +92,7 @@ export const listings: RuleGroup = {
     {
       id: 'list.failed',
       since: '1.1',
-      title: 'the listing contains failed instances',
+      title: 'failed instances are listed with tags, and can be deleted as leaks',
       text:
         'An instance in ERROR, stopped or broken still exists, uses quota and costs money. `listNodes` returns it ' +
         'with its tags, not as `deleted`, and `cleanupLeakedResources` can delete it. If the listing omitted it, ' +
@@ -128,7 +126,7 @@ export const listings: RuleGroup = {
     {
       id: 'list.reason',
       since: '1.4',
-      title: 'the listing gives the reason why an instance has failed',
+      title: '`failed` has the reason of a failure; a stopped instance is only not `ready`',
       text:
         'An instance in ERROR, preempted, evicted or broken is listed with `failed` and not as `ready`, also after its ' +
         'launch. The launcher deletes and replaces a ready node whose instance has failed, instead of giving it to a ' +
@@ -151,7 +149,7 @@ export const listings: RuleGroup = {
     {
       id: 'list.gone',
       since: '1.4',
-      title: 'the listing omits an instance that another program has deleted',
+      title: 'a deleted instance is omitted, or listed as `deleted`',
       text:
         'A listing shows the cloud at the time of its request, and no older state. Otherwise the launcher would give ' +
         'a ready node without an instance to a request. Listing the instance as `deleted` is equivalent.',
@@ -173,7 +171,7 @@ export const listings: RuleGroup = {
     {
       id: 'leak.offered',
       since: '1.0',
-      title: 'resources that may be leaked are reported with their tags, and only leaked ones are deleted',
+      title: '`cleanupLeakedResources` lists before it calls `round.leaked`, and deletes only what that returns',
       text:
         '`cleanupLeakedResources` lists the resources first and calls `round.leaked` afterwards. In the other ' +
         'order, a resource created in between would look leaked. It deletes exactly the resources that the call ' +

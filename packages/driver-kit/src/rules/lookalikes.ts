@@ -29,15 +29,12 @@ const OTHER_INSTANCES: readonly (readonly [string, Partial<InstanceTags>])[] = [
 
 export const lookalikes: RuleGroup = {
   title: 'Look-alikes',
-  text:
-    'Node ids and upload ids are sequence numbers, so the same ids occur in every installation, and the same ' +
-    'upload ids for every build and provider. Installations can share an account. Only all tags together, ' +
-    'including `nodepool_installation`, identify the owner of a resource.',
+  text: 'Ids of nodes and uploads repeat in every installation; only all tags together identify a resource.',
   rules: [
     {
       id: 'lookalike.node',
       since: '1.0',
-      title: 'resources with the same node id but another installation, provider, pool or attempt survive a deletion',
+      title: 'resources of another installation, provider, pool or attempt survive a deletion',
       text:
         '`cleanupNode` with `externalId: null` finds instances by their tags. It compares the node id, the ' +
         'provider, the pool, the launch attempt and the installation. A node id proves nothing: if the data of ' +

@@ -15,15 +15,12 @@ const LIST_LAG_MS = 4000;
 
 export const outcomes: RuleGroup = {
   title: 'Identity and unknown outcomes',
-  text:
-    'After a timeout, a broken connection or a 5xx, a call may have taken effect, or may still do so. Every ' +
-    'resource carries the identity of its launch attempt from its creation, so that a driver can search for it ' +
-    'instead of creating (and paying for) a second one.',
+  text: 'After a timeout, a broken connection or a 5xx, a call may have taken effect, or still may.',
   rules: [
     {
       id: 'tags.from-creation',
       since: '1.0',
-      title: 'all resources of a node have their tags from the creation',
+      title: 'the call that creates a resource sets all `InstanceTags`, or a name with the same content',
       text:
         'The call that creates an instance, or any other resource of a node, also sets all tags of ' +
         '`InstanceTags`. If a second call added them, a crash between the two calls would leave a resource ' +
@@ -43,7 +40,7 @@ export const outcomes: RuleGroup = {
     {
       id: 'outcome.create-lost',
       since: '1.0',
-      title: 'an instance whose creation got no answer is found, not created again',
+      title: 'an instance whose creation got no answer is found by its tags, not created again',
       text:
         'If the answer to a creation is lost, the driver searches the cloud for the tag of the attempt, and the ' +
         'launch continues with the instance that it finds. A driver that implements `Provider` itself may instead ' +
@@ -71,7 +68,7 @@ export const outcomes: RuleGroup = {
     {
       id: 'outcome.create-lost-lag',
       since: '1.0',
-      title: 'a listing without the new instance does not prove that none was created',
+      title: 'several listings over some seconds, not one, prove that nothing was created',
       text:
         'Listings lag behind. After a creation without an answer, one listing without the instance proves ' +
         'nothing. Several listings over some seconds must agree; `attemptLookup` and `ListingDeadline` of core ' +
@@ -100,7 +97,7 @@ export const outcomes: RuleGroup = {
     {
       id: 'outcome.create-refused',
       since: '1.0',
-      title: 'a creation that failed with a server error is searched for, not repeated in the same attempt',
+      title: 'a creation that failed with a server error is searched for, not repeated',
       text:
         'A cloud can answer 5xx before or after it has done the work. If the search finds nothing, the launch ' +
         'rejects with an error whose outcome is `not-applied`, and the launcher starts a new attempt. An instance ' +
@@ -121,7 +118,7 @@ export const outcomes: RuleGroup = {
     {
       id: 'outcome.create-hangs',
       since: '1.0',
-      title: 'a creation without an answer ends the launch at its deadline at the latest',
+      title: 'a creation without an answer ends at the deadline of the launch',
       text:
         'No call waits forever. The error may come from a timeout of the call or from the deadline of the launch; ' +
         'in both cases there is no second instance.',
@@ -135,7 +132,7 @@ export const outcomes: RuleGroup = {
     {
       id: 'outcome.any-call',
       since: '1.0',
-      title: 'at most one instance exists after any lost answer, and the node can be deleted',
+      title: 'at most one instance exists after any lost answer',
       text:
         'The kit loses the answer to the first call of a launch, then, in a new cloud, to the second, and so on. ' +
         'However the launch ends, the deletion of its node leaves no resource.',
@@ -164,7 +161,7 @@ export const outcomes: RuleGroup = {
     {
       id: 'outcome.delete-refused',
       since: '1.0',
-      title: 'a deletion is retried after a temporary error',
+      title: 'a deletion is retried after temporary errors',
       text:
         'Internal errors and throttling are temporary. A deletion ends when the instance is deleted, or at its ' +
         'deadline.',
@@ -197,7 +194,7 @@ export const outcomes: RuleGroup = {
     {
       id: 'outcome.proxy-200',
       since: '1.3',
-      title: 'a page of a proxy with status 200 is no answer of the cloud',
+      title: 'a page of a proxy with status 200 is a temporary error, not an answer',
       text:
         'A proxy in front of the cloud may answer with status 200 and a page of its own, e.g. a login form. A list ' +
         'then fails; it does not lack instances. A launch fails with an error that may pass, or succeeds with an ' +
@@ -211,7 +208,7 @@ export const outcomes: RuleGroup = {
     {
       id: 'outcome.proxy-json',
       since: '1.3',
-      title: 'JSON of a proxy with status 200 is no answer of the cloud',
+      title: 'JSON of a proxy with status 200 is a temporary error, too',
       text:
         'A proxy may also answer with JSON of its own, e.g. `{"message": "sign in"}`. Such an object is not a list ' +
         'without instances, and neither a creation nor a deletion. The kit sends it like the page above.',
@@ -223,7 +220,7 @@ export const outcomes: RuleGroup = {
     {
       id: 'lag.launch',
       since: '1.0',
-      title: 'a new instance that is not listed yet does not count as lost',
+      title: 'a new instance that is not listed yet is not lost',
       text:
         'If the cloud has confirmed the creation, the instance exists, even if listings do not contain it for ' +
         'some seconds.',
@@ -237,7 +234,7 @@ export const outcomes: RuleGroup = {
     {
       id: 'lag.delete',
       since: '1.0',
-      title: 'a listing without the instance, shortly after its creation or deletion, does not prove the deletion',
+      title: 'a 404 or several listings over some seconds, not one, prove a deletion',
       text:
         'Listings may not yet contain an instance that was created a moment ago, even while it is being deleted. ' +
         'The deletion is complete only when the cloud has confirmed it: with a 404 for the instance, or with ' +
@@ -260,7 +257,7 @@ export const outcomes: RuleGroup = {
     {
       id: 'lag.delete-unknown',
       since: '1.0',
-      title: 'the deletion of a node whose instance is unknown does not trust a single listing',
+      title: 'without `externalId`, one listing does not prove a deletion either',
       text:
         'The deletion of a node without `externalId` searches for the node’s tags. Listings may not yet contain ' +
         'an instance that a crashed launcher created a moment ago.',

@@ -10,7 +10,7 @@ const CORE = '@nodepool/core';
 
 export const packages: RuleGroup = {
   title: 'The package',
-  text: 'The package.json of a driver declares it. There is no central list of drivers.',
+  text: 'Also for drivers that create no instances.',
   rules: [
     {
       id: 'package.named',

@@ -29,14 +29,12 @@ const MAX_CALLS = 200;
 
 export const resumption: RuleGroup = {
   title: 'Resumption after a restart',
-  text:
-    'A launcher can be killed after every step. Another process continues from the saved state. It neither ' +
-    'creates a second instance nor loses one.',
+  text: 'The kit stops a provider after every call or step; another one continues from the saved state.',
   rules: [
     {
       id: 'resume.launch',
       since: '1.0',
-      title: 'a launch can be resumed after a crash at any point',
+      title: 'a resumed launch ends with the created instance, or with `transient` and `not-applied`',
       text:
         'The kit stops the provider after the first remote call of a launch, then, in a new cloud, after the ' +
         'second, and so on. A new provider receives the saved state, or `INTERRUPTED_LAUNCH` if there is none. ' +
@@ -73,7 +71,7 @@ export const resumption: RuleGroup = {
     {
       id: 'resume.delete',
       since: '1.0',
-      title: 'a deletion can be resumed after a crash at any point',
+      title: 'a resumed deletion leaves nothing',
       text:
         'The kit stops the provider after each remote call of a deletion. A second provider completes the ' +
         'deletion and leaves no resource.',
@@ -103,7 +101,7 @@ export const resumption: RuleGroup = {
     {
       id: 'resume.machine-create',
       since: '1.0',
-      title: 'a creation state machine can be replaced after every step',
+      title: 'a creation machine continues from `save()` and `externalId` after every step',
       text:
         'After any step, a new process can continue with `getCreateStateMachine`, given only `save()` as JSON and ' +
         'the `externalId`. The outcome of a call in progress is then unknown: the machine first searches for its ' +
@@ -141,7 +139,7 @@ export const resumption: RuleGroup = {
     {
       id: 'resume.machine-delete',
       since: '1.0',
-      title: 'a deletion state machine can be replaced after every step',
+      title: 'a deletion machine continues after every step and every temporary error',
       text:
         'As for creations: the new machine continues, and in the end no resource exists. After a temporary error, e.g. ' +
         'a conflict (409) because the cloud still deletes the instance, the kit creates another machine, as the ' +
@@ -165,7 +163,7 @@ export const resumption: RuleGroup = {
     {
       id: 'resume.data',
       since: '1.0',
-      title: 'the saved state of a state machine is JSON and small',
+      title: '`save()` returns JSON of at most 4096 characters',
       text:
         'The result of `save()` is stored in ZooKeeper in the node’s record, and is read by another process, ' +
         'perhaps with another version of the driver. It must not change in a round trip through JSON, and has at ' +
@@ -193,7 +191,7 @@ export const resumption: RuleGroup = {
     {
       id: 'resume.stop-keeps',
       since: '1.0',
-      title: 'stopping a provider does not change its instances',
+      title: 'stopping a provider deletes nothing',
       text:
         'Launchers can be restarted at any time. `stop` interrupts the work and deletes nothing; the next process ' +
         'resumes the work.',

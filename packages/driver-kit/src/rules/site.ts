@@ -17,14 +17,12 @@ import { loadSection } from './configuration.js';
 
 export const site: RuleGroup = {
   title: 'The first configuration',
-  text:
-    'A driver can have a `siteGuide`, with which `nodepool init` writes a first section: it asks for the settings of ' +
-    'the account, starts a provider without labels, and offers the lists that `describeSite` returns.',
+  text: 'For all drivers with a [`siteGuide`](writing-a-driver.md#the-first-configuration).',
   rules: [
     {
       id: 'site.described',
       since: '1.7',
-      title: 'a provider without labels starts, creates nothing, and lists what the guide lets the operator choose',
+      title: 'a provider without labels creates nothing, and lists the choices of the guide',
       text:
         'The operator has only looked so far. Lists are short enough to be read, and each name is in them once. A ' +
         'choice that the guide does not have gets no list.',

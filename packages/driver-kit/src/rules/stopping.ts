@@ -9,14 +9,12 @@ const BOOT_MS = 20_000;
 
 export const stopping: RuleGroup = {
   title: 'Stopping',
-  text:
-    'Providers are started and stopped in one process whenever the configuration changes. Resources that a ' +
-    'stopped provider keeps would accumulate.',
+  text: '',
   rules: [
     {
       id: 'stop.ends',
       since: '1.0',
-      title: 'stopping a provider ends its work',
+      title: 'stopping ends launches and deletions with `AbortedError`',
       text: 'Launches and deletions in progress reject with `AbortedError`, and `join` resolves shortly afterwards.',
       needs: ['times'],
       check: fromStart(async (harness) => {
@@ -37,7 +35,7 @@ export const stopping: RuleGroup = {
     {
       id: 'stop.nothing-after',
       since: '1.0',
-      title: 'a provider does nothing after `join` has resolved',
+      title: 'after `join`, a provider has no calls, timers or tasks',
       text:
         'It makes no remote call and has no timers and no background tasks. An error in background work reaches ' +
         'no caller, so there must be none.',
@@ -61,7 +59,7 @@ export const stopping: RuleGroup = {
     {
       id: 'stop.unused',
       since: '1.0',
-      title: 'an idle provider makes no calls',
+      title: 'an idle provider makes at most one call in ten minutes',
       text:
         'Without launches and deletions, a provider makes no listings and has no periodic timers. A call every ' +
         'ten minutes, e.g. to refresh credentials or limits, is allowed.',

@@ -8,14 +8,12 @@ import { watch } from '../watched.js';
 
 export const supply: RuleGroup = {
   title: 'Existing machines',
-  text:
-    'A driver for existing machines declares them to `ProviderContext.nodeSupply` and creates nothing. The ' +
-    'launcher registers a node for each slot of a machine, checks the machines and assigns the nodes to requests.',
+  text: 'For drivers that declare machines to `nodeSupply`.',
   rules: [
     {
       id: 'supply.declared',
       since: '1.2',
-      title: 'a started provider has declared its machines, and creates nothing',
+      title: 'every label has a machine, and host name, user and port together are unique',
       text:
         'The configuration has `createsNodes: false`, so that the launcher lets requests wait for nodes instead ' +
         'of launching them. For each label of a pool there is a machine in that pool. The host name, user and ' +
@@ -47,7 +45,7 @@ export const supply: RuleGroup = {
     {
       id: 'supply.check',
       since: '1.2',
-      title: 'the check of a machine fails while its login does not answer, and then succeeds again',
+      title: 'a check rejects with a `DriverError` while the login does not answer',
       text:
         'A machine whose check rejects gets no nodes. Operators read the message of the `DriverError` as the ' +
         'reason. Once the machine answers, the check succeeds without any other action.',

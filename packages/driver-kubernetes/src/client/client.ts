@@ -2,10 +2,10 @@
 
 import type { ApiCall, ApiOperation, Call, Clock, JsonObject } from '@nodepool/core';
 import { answerText, ApiClient, isJsonObject, objectAt, stringAt, TransientError } from '@nodepool/core';
-import { connectionErrorOf, errorOf, ErrorStatus } from '../errors.js';
+import { connectionErrorOf, errorOf, ApiStatusError } from '../errors.js';
 import type { ClusterAccess } from './kubeconfig.js';
 import { listAt, objectOf, pathOf, type Collection, type KubernetesObject } from './objects.js';
-import type { Message as HttpMessage, Transport, Used } from './transport.js';
+import type { Message as HttpMessage, ClusterTransport, Used } from './transport.js';
 
 const SERVICE = 'kubernetes';
 const PAGE_SIZE = 500;
@@ -46,7 +46,7 @@ export interface Watcher {
 }
 
 export interface ClientOptions {
-  readonly transport: Transport;
+  readonly transport: ClusterTransport;
   readonly clock: Clock;
   readonly onApiCall: (call: ApiCall) => void;
   readonly callsPerSecond: number;
@@ -63,7 +63,7 @@ export class Client {
       ...{ clock, callsPerSecond, onApiCall, credentials: transport },
       secrets: () => transport.secrets,
       errorOf: (error, attempted) =>
-        error instanceof ErrorStatus
+        error instanceof ApiStatusError
           ? errorOf(attempted, error, transport.access.source)
           : connectionErrorOf(attempted, server, error),
     });

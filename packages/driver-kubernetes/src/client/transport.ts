@@ -6,7 +6,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { ApiCredentials, Attempt, Clock, Logger, Refusal } from '@nodepool/core';
 import { answerText, toDriverError } from '@nodepool/core';
-import { ErrorStatus } from '../errors.js';
+import { ApiStatusError } from '../errors.js';
 import { Connections, type HttpRequest, type Response } from './connections.js';
 import type { ClusterAccess, Environment } from './kubeconfig.js';
 
@@ -32,7 +32,7 @@ export interface Used {
   readonly authorization: string | undefined;
 }
 
-export class Transport implements ApiCredentials<Used> {
+export class ClusterTransport implements ApiCredentials<Used> {
   private connections: Connections;
   private readAt = -Infinity;
 
@@ -50,7 +50,7 @@ export class Transport implements ApiCredentials<Used> {
     return this.connections.secrets;
   }
 
-  /** Sends a message of a call. Rejects with `ErrorStatus` for an answer with an error; else, its body continues. */
+  /** Sends a message of a call. Rejects with `ApiStatusError` for an answer with an error; else, its body continues. */
   async send(message: Message, use: 'calls' | 'watches', attempt: Attempt<Used>): Promise<Response> {
     const { http, signal, credentials } = attempt;
     // Connections that were replaced in the meantime accept no calls.
@@ -58,7 +58,7 @@ export class Transport implements ApiCredentials<Used> {
       credentials.connections === this.connections ? credentials : await this.get();
     const response = await connections.request({ ...message, http, signal }, use, authorization);
     if (response.status < 300) return response;
-    throw new ErrorStatus(response.status, await answerText(response.body));
+    throw new ApiStatusError(response.status, await answerText(response.body));
   }
 
   /** Resolves with the user's token as of the last minute; undefined if the user has none. */

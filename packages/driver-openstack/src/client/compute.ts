@@ -6,7 +6,7 @@ import { ForeignNotFoundError } from '../errors.js';
 import { listOf, memberOf, requiredText } from './answers.js';
 import { allPages } from './pages.js';
 import { readServer, type Server } from './server.js';
-import type { ApiRequest, Session } from './session.js';
+import type { ServiceRequest, Session } from './session.js';
 
 /** Time limit of a creation (ms). Busy clouds are slow, and after a timeout the driver must search for the server. */
 const CREATE_TIMEOUT_MS = 120_000;
@@ -66,7 +66,7 @@ export class Compute {
 
   /** Resolves with the id of the new server, which is still being built. */
   async createServer(server: JsonObject, call: Call): Promise<string> {
-    const request: ApiRequest = { ...post('servers', '/servers'), json: { server }, timeoutMs: CREATE_TIMEOUT_MS };
+    const request: ServiceRequest = { ...post('servers', '/servers'), json: { server }, timeoutMs: CREATE_TIMEOUT_MS };
     return requiredText(
       memberOf(await this.session.requestJson(request, call), 'server', request.operation),
       'id',
@@ -81,7 +81,7 @@ export class Compute {
 
   /** Returns the last lines of a server's console. */
   async consoleOf(id: string, lines: number, call: Call): Promise<string> {
-    const request: ApiRequest = {
+    const request: ServiceRequest = {
       ...post('server.action', `/servers/${encodeURIComponent(id)}/action`),
       json: { 'os-getConsoleOutput': { length: lines } },
     };
@@ -150,10 +150,10 @@ function minorOf(version: string | undefined): number | undefined {
   return match === null ? undefined : Number(match[1]);
 }
 
-function get(operation: string, path: string): ApiRequest {
+function get(operation: string, path: string): ServiceRequest {
   return { service: 'compute', method: 'GET', operation, path };
 }
 
-function post(operation: string, path: string): ApiRequest {
+function post(operation: string, path: string): ServiceRequest {
   return { service: 'compute', method: 'POST', operation, path };
 }

@@ -5,7 +5,7 @@ import type { Readable } from 'node:stream';
 import { requiredText } from './answers.js';
 import { allPages } from './pages.js';
 import { textValues } from './server.js';
-import type { ApiRequest, Session } from './session.js';
+import type { ServiceRequest, Session } from './session.js';
 
 /** Images per page; the service's default is 25. */
 const PAGE_SIZE = 500;
@@ -60,7 +60,13 @@ export class Images {
   }
 
   async createImage(image: JsonObject, call: Call): Promise<Image> {
-    const request: ApiRequest = { service: 'image', method: 'POST', operation: 'images', path: '/images', json: image };
+    const request: ServiceRequest = {
+      service: 'image',
+      method: 'POST',
+      operation: 'images',
+      path: '/images',
+      json: image,
+    };
     return readImage(await this.session.requestJson(request, call));
   }
 
@@ -68,7 +74,7 @@ export class Images {
   async putData(id: string, bytes: number, open: () => Readable, timeoutMs: number, call: Call): Promise<void> {
     const path = `/images/${encodeURIComponent(id)}/file`;
     const data = { bytes, open };
-    const request: ApiRequest = { service: 'image', method: 'PUT', operation: 'image.file', path, data, timeoutMs };
+    const request: ServiceRequest = { service: 'image', method: 'PUT', operation: 'image.file', path, data, timeoutMs };
     await this.session.requestReceipt(request, call);
   }
 
@@ -92,6 +98,6 @@ function readImage(image: JsonObject): Image {
   };
 }
 
-function get(operation: string, path: string): ApiRequest {
+function get(operation: string, path: string): ServiceRequest {
   return { service: 'image', method: 'GET', operation, path };
 }

@@ -6,7 +6,7 @@ import { connectionErrorOf, detailOf, errorOf } from '../errors.js';
 import { jsonOf } from './answers.js';
 import type { Credentials } from './credentials.js';
 import { readToken, type Token } from './tokens.js';
-import { ErrorStatus, sendMessage, type Transport } from './transport.js';
+import { HttpStatusError, sendMessage, type HttpTransport } from './transport.js';
 
 const LOGIN = { service: 'identity', method: 'POST', operation: 'auth.tokens' } as const;
 const NAME = 'identity: POST auth.tokens';
@@ -14,7 +14,7 @@ const HEADERS = { 'content-type': 'application/json', accept: 'application/json'
 
 export interface LoginOptions extends Pick<TokenSourceOptions<Token>, 'api'> {
   readonly clock: Clock;
-  readonly transport: Transport;
+  readonly transport: HttpTransport;
   /** Called before each login, because passwords change while the launcher runs. */
   readonly credentials: () => Credentials;
   /** Names the cloud in messages. */
@@ -37,7 +37,7 @@ export function tokenSource({ api, clock, transport, credentials, place }: Login
     },
     errorOf: (error, login) => {
       const attempted = { ...login, operation: NAME };
-      if (!(error instanceof ErrorStatus)) return connectionErrorOf(attempted, error);
+      if (!(error instanceof HttpStatusError)) return connectionErrorOf(attempted, error);
       const { answer } = error;
       const { status } = answer;
       if (status === 401 || status === 403) {

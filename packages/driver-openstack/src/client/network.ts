@@ -3,7 +3,7 @@
 import { booleanAt, entriesAt, objectAt, stringAt, type Call, type JsonObject } from '@nodepool/core';
 import { memberOf, requiredText } from './answers.js';
 import { allPages, MissingListError } from './pages.js';
-import type { ApiRequest, Session } from './session.js';
+import type { ServiceRequest, Session } from './session.js';
 
 const LIST_TIMEOUT_MS = 110_000;
 
@@ -101,7 +101,7 @@ export class Networking {
 
   /** Creates a floating address and attaches it to its port in the same call. */
   async createFloatingIp({ networkId, portId, fixedIp, description }: FloatingIpSpec, call: Call): Promise<FloatingIp> {
-    const request: ApiRequest = {
+    const request: ServiceRequest = {
       service: 'network',
       method: 'POST',
       operation: 'floatingips',
@@ -137,6 +137,6 @@ function readFloatingIp(address: JsonObject): FloatingIp {
   };
 }
 
-function list(operation: string, path: string): ApiRequest {
+function list(operation: string, path: string): ServiceRequest {
   return { service: 'network', method: 'GET', operation, path, timeoutMs: LIST_TIMEOUT_MS };
 }

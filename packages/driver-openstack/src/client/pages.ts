@@ -2,7 +2,7 @@ import type { Call, JsonObject } from '@nodepool/core';
 import { entriesAt, isDriverError, nameOfCall, stringAt, TransientError } from '@nodepool/core';
 import { UnknownPathError } from '../errors.js';
 import { listOf } from './answers.js';
-import type { ApiRequest, Session } from './session.js';
+import type { ServiceRequest, Session } from './session.js';
 
 /** The service has no such list. */
 export class MissingListError extends TransientError {}
@@ -14,7 +14,7 @@ export class MissingListError extends TransientError {}
  */
 export async function allPages(
   session: Session,
-  request: ApiRequest,
+  request: ServiceRequest,
   key: string,
   call: Call,
 ): Promise<readonly JsonObject[]> {
@@ -40,7 +40,7 @@ const UNKNOWN_MARKER = /marker \[.*\] not found|No image found with ID/;
  * Reads a page. A 404 means that the service has no such list, or that the item before the page was deleted, but never
  * that an object of the caller is deleted.
  */
-async function pageAt(session: Session, request: ApiRequest, isLater: boolean, call: Call): Promise<JsonObject> {
+async function pageAt(session: Session, request: ServiceRequest, isLater: boolean, call: Call): Promise<JsonObject> {
   try {
     return await session.requestJson(request, call);
   } catch (error) {

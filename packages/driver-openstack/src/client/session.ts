@@ -21,13 +21,13 @@ import type { Cloud, ServiceName } from './cloud.js';
 import { secretsIn, type Credentials } from './credentials.js';
 import { tokenSource } from './login.js';
 import type { Token } from './tokens.js';
-import { ErrorStatus, sendMessage, type HttpAnswer, type HttpRequest, type Transport } from './transport.js';
+import { HttpStatusError, sendMessage, type HttpAnswer, type HttpRequest, type HttpTransport } from './transport.js';
 
 /** Reads do not queue behind all writes, and vice versa. */
 const WRITES_AT_ONCE = 24;
 const READS_AT_ONCE = 8;
 
-export interface ApiRequest extends ApiOperation {
+export interface ServiceRequest extends ApiOperation {
   readonly service: ServiceName;
   readonly method: HttpRequest['method'];
   /** Relative to the service's endpoint, with query. */
@@ -43,7 +43,7 @@ export interface ApiRequest extends ApiOperation {
 }
 
 export interface SessionOptions extends Pick<ApiClientOptions<Token>, 'clock' | 'onApiCall'> {
-  readonly transport: Transport;
+  readonly transport: HttpTransport;
   readonly cloud: Cloud;
   /** Called before each login, because passwords change while the launcher runs. */
   readonly credentials: () => Credentials;
@@ -84,14 +84,14 @@ export class Session {
   }
 
   /** Makes a call and resolves with the JSON object in its answer. Rejects with a `DriverError` that has an outcome. */
-  async requestJson(request: ApiRequest, call: Call): Promise<JsonObject> {
+  async requestJson(request: ServiceRequest, call: Call): Promise<JsonObject> {
     const read = (answer: HttpAnswer): ReadAnswer => ({ text: answer.text, body: jsonOf(answer) });
     const { body } = await this.send(request, call, read, notAnObject);
     return isJsonObject(body) ? body : {};
   }
 
   /** Makes a call whose answer only confirms it. Rejects with `TransientError` if the answer is that of a proxy. */
-  async requestReceipt(request: ApiRequest, call: Call): Promise<void> {
+  async requestReceipt(request: ServiceRequest, call: Call): Promise<void> {
     await this.send(request, call, (answer) => answer, foreignReceipt);
   }
 
@@ -105,7 +105,7 @@ export class Session {
   }
 
   private send<T>(
-    request: ApiRequest,
+    request: ServiceRequest,
     call: Call,
     read: (answer: HttpAnswer) => T,
     foreign: (content: T) => string | undefined,
@@ -124,7 +124,7 @@ export class Session {
     });
   }
 
-  private exchange(request: ApiRequest, attempt: Attempt<Token>): Promise<HttpAnswer> {
+  private exchange(request: ServiceRequest, attempt: Attempt<Token>): Promise<HttpAnswer> {
     const { service, method, path, json, data, atVersionRoot } = request;
     const { credentials: token } = attempt;
     const endpoint = this.endpointOf(service, token);
@@ -146,10 +146,10 @@ export class Session {
 
 /** Returns the `DriverError` for an error answer or a failed connection. */
 export function failureOf(error: unknown, attempted: Attempted): DriverError {
-  return error instanceof ErrorStatus ? errorOf(attempted, error.answer) : connectionErrorOf(attempted, error);
+  return error instanceof HttpStatusError ? errorOf(attempted, error.answer) : connectionErrorOf(attempted, error);
 }
 
-function headersOf({ json, data }: ApiRequest): Record<string, string> {
+function headersOf({ json, data }: ServiceRequest): Record<string, string> {
   const accept = { accept: 'application/json' };
   if (json !== undefined) return { ...accept, 'content-type': 'application/json' };
   if (data === undefined) return accept;

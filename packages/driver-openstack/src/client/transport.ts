@@ -34,31 +34,31 @@ export interface HttpAnswer {
 }
 
 /** An answer with a status of 300 or more. */
-export class ErrorStatus extends Error {
+export class HttpStatusError extends Error {
   constructor(readonly answer: HttpAnswer) {
     super(`status ${answer.status}`);
   }
 }
 
 /** Sends requests. `send` resolves with the whole answer for any status. */
-export interface Transport {
+export interface HttpTransport {
   send(request: HttpRequest): Promise<HttpAnswer>;
   close(): Promise<void>;
 }
 
-/** Sends the message of a call, and follows redirects. Rejects with `ErrorStatus` for an answer with an error. */
+/** Sends the message of a call, and follows redirects. Rejects with `HttpStatusError` for an answer with an error. */
 export async function sendMessage(
-  transport: Transport,
+  transport: HttpTransport,
   message: Omit<HttpRequest, 'signal'>,
   { http, signal }: Pick<Attempt, 'http' | 'signal'>,
 ): Promise<HttpAnswer> {
   const answer = await http.send(message.url, message, (url) => transport.send({ ...message, url, signal }));
   if (answer.status < 300) return answer;
-  throw new ErrorStatus(answer);
+  throw new HttpStatusError(answer);
 }
 
 /** The network with the environment's proxy settings (`HTTPS_PROXY`, `NO_PROXY`) and the cloud's TLS settings. */
-export class UndiciTransport implements Transport {
+export class UndiciTransport implements HttpTransport {
   readonly settings: TlsSettings;
   private readonly dispatcher: Undici.Dispatcher;
 
@@ -111,7 +111,7 @@ export class UndiciTransport implements Transport {
  * Sends requests, and reads the certificate files again if a connection fails because of a certificate: operators
  * replace authorities and client certificates while the launcher runs.
  */
-export class ReloadingTransport implements Transport {
+export class ReloadingTransport implements HttpTransport {
   private current: UndiciTransport;
 
   /** `read` creates a transport from the present files. Throws `ConfigurationError` if `read` does. */

@@ -4,7 +4,7 @@ import { numberAt, objectAt, stringAt, TransientError, type Call } from '@nodepo
 import { memberOf, requiredText } from './answers.js';
 import { allPages } from './pages.js';
 import { textValues } from './server.js';
-import type { ApiRequest, Session } from './session.js';
+import type { ServiceRequest, Session } from './session.js';
 
 const LIST_TIMEOUT_MS = 110_000;
 
@@ -29,7 +29,7 @@ export class BlockStorage {
   constructor(private readonly session: Session) {}
 
   async listVolumes(call: Call): Promise<readonly Volume[]> {
-    const request: ApiRequest = { ...get('volumes.detail', '/volumes/detail'), timeoutMs: LIST_TIMEOUT_MS };
+    const request: ServiceRequest = { ...get('volumes.detail', '/volumes/detail'), timeoutMs: LIST_TIMEOUT_MS };
     const volumes = await allPages(this.session, request, 'volumes', call);
     return volumes.map((volume) => ({
       id: requiredText(volume, 'id', request.operation),
@@ -42,7 +42,7 @@ export class BlockStorage {
 
   async tagVolume(id: string, metadata: Readonly<Record<string, string>>, call: Call): Promise<void> {
     const path = `/volumes/${encodeURIComponent(id)}/metadata`;
-    const request: ApiRequest = { service: 'volume', method: 'POST', operation: 'volume.metadata', path };
+    const request: ServiceRequest = { service: 'volume', method: 'POST', operation: 'volume.metadata', path };
     // A page of a proxy does not prove that the volume has the entries.
     memberOf(
       await this.session.requestJson({ ...request, json: { metadata } }, call),
@@ -69,6 +69,6 @@ export class BlockStorage {
   }
 }
 
-function get(operation: string, path: string): ApiRequest {
+function get(operation: string, path: string): ServiceRequest {
   return { service: 'volume', method: 'GET', operation, path };
 }

@@ -1,6 +1,6 @@
 /** Verifies OpenID Connect tokens: signature, issuer, audience, times, and the claims of the grants. */
 
-import { reasonOf, type Clock, type Logger } from '@nodepool/core';
+import { answerText, reasonOf, type Clock, type Logger } from '@nodepool/core';
 import {
   createRemoteJWKSet,
   customFetch,
@@ -126,15 +126,8 @@ function nameOf({ issuer, jwksUri }: Issuer): string {
 function boundedFetch(request: FetchImplementation): FetchImplementation {
   return async (url, options) => {
     const answer = await request(url, { ...options, redirect: 'manual' });
-    const parts: Uint8Array[] = [];
-    let bytes = 0;
-    for await (const part of answer.body ?? []) {
-      const data = part as Uint8Array;
-      bytes += data.length;
-      if (bytes > MAX_ANSWER_BYTES) throw new Error(`the answer of ${url} has more than ${MAX_ANSWER_BYTES} bytes`);
-      parts.push(data);
-    }
-    return new Response(Buffer.concat(parts), { status: answer.status, headers: answer.headers });
+    const text = await answerText(answer.body, { maxBytes: MAX_ANSWER_BYTES, signal: options.signal });
+    return new Response(text, { status: answer.status, headers: answer.headers });
   };
 }
 

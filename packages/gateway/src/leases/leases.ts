@@ -3,13 +3,14 @@
 import {
   reasonOf,
   sleep,
-  TaskSupervisor,
   type Clock,
   type Logger,
   type Metrics,
   type RandomSource,
+  type TaskSupervisor,
   type Timer,
 } from '@nodepool/core';
+import { superviseTasks } from '@nodepool/daemon';
 import { openRequestor, type Requestor } from '@nodepool/requestor';
 import { openStore, type Store } from '@nodepool/store';
 import type { ZooKeeper } from '@nodepool/zookeeper';
@@ -56,9 +57,7 @@ export class Leases {
     onChange: (leaseId: string) => void = () => undefined,
   ) {
     const { zooKeeper, clock, random, log, metrics, identifier, retention } = options;
-    this.tasks = new TaskSupervisor(clock, (task, error, about) =>
-      log.error('Background work failed', error, { ...about, task }),
-    );
+    this.tasks = superviseTasks(clock, log);
     this.store = openStore(zooKeeper, { clock, random, identifier, log });
     this.requestor = openRequestor(zooKeeper, { name: REQUESTOR, clock, random, log });
     this.time = new EnsembleClock(zooKeeper, clock);

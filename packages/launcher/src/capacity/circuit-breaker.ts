@@ -92,7 +92,7 @@ interface Opened {
   readonly cause: BreakerCause;
   readonly reason: string;
   readonly since: number;
-  /** `Clock.monotonic` milliseconds; results of attempts that began earlier are ignored. */
+  /** `Clock.monotonic` milliseconds; successes of attempts that began earlier are ignored. */
   readonly at: number;
   readonly times: number;
   readonly nextProbe: number;
@@ -115,6 +115,7 @@ export class CircuitBreaker {
   /** Time at which the breaker closes without a launch, in milliseconds since the epoch. */
   private closesAt: number | undefined;
   private stopped = false;
+  private admitted = -Infinity;
 
   constructor(private readonly env: BreakerEnvironment) {}
 
@@ -124,6 +125,14 @@ export class CircuitBreaker {
 
   get admits(): boolean {
     return this.current === 'closed' || (this.current === 'half-open' && this.probe === undefined);
+  }
+
+  /**
+   * `Clock.monotonic` milliseconds at which the breaker last began to admit launches again. A failure of an attempt
+   * that began earlier is ignored, because it may be due to the fault that has ended.
+   */
+  get admittedAt(): number {
+    return this.admitted;
   }
 
   /** True while a launch is the probe. */
@@ -164,7 +173,7 @@ export class CircuitBreaker {
     const { cause, startedAt } = failure;
     if (this.stopped) return;
     // Concurrent launches fail together and count once.
-    if (this.opened !== undefined && (this.current === 'open' || startedAt < this.opened.at)) return;
+    if (this.current === 'open' || startedAt < this.admitted) return;
     this.areOfCalls = failure.isOfCall === true && (this.areOfCalls || this.failures === 0);
     this.failures += 1;
     const { isCertain = (failure.retryAfterMs ?? 0) >= LONG_WAIT_MS } = failure;
@@ -202,6 +211,7 @@ export class CircuitBreaker {
     this.failures = 0;
     this.probe = undefined;
     if (this.opened === undefined || this.stopped) return;
+    this.admitted = this.env.clock.monotonic();
     this.opened = undefined;
     this.current = 'closed';
     this.env.onChange();
@@ -259,6 +269,7 @@ export class CircuitBreaker {
 
   private halfOpen(): void {
     this.opened?.timer.cancel();
+    this.admitted = this.env.clock.monotonic();
     this.current = 'half-open';
     this.probe = undefined;
     this.closeUnprobed();

@@ -133,8 +133,8 @@ export class ProviderHealth {
   }
 
   /** Records the failure of a call that is repeated: a step of a launch, a deletion, a listing. */
-  callFailed(error: DriverError): void {
-    const failure = this.failureOf(error);
+  callFailed(error: DriverError, startedAt?: number): void {
+    const failure = this.failureOf(error, startedAt);
     if (failure !== undefined && this.env.check !== undefined) this.failed(failure);
   }
 
@@ -167,7 +167,7 @@ export class ProviderHealth {
     const silentMs = now - Math.max(since, this.answeredAt, this.blockedUntil);
     if (silentMs < SILENT_MS) return;
     const reason = `no call has been answered for ${Math.round(silentMs / 1000)} s${this.lastHost()}`;
-    this.breaker.failed({ cause: 'unreachable', reason, startedAt: now, isCertain: true, isOfCall: true });
+    this.breaker.failed({ cause: 'unreachable', reason, startedAt: since, isCertain: true, isOfCall: true });
   }
 
   /**
@@ -188,9 +188,9 @@ export class ProviderHealth {
     return () => timer.cancel();
   }
 
-  /** Records that a listing of the cloud's resources has failed. */
-  listingFailed(error: DriverError): void {
-    this.callFailed(error);
+  /** Records that a listing of the cloud's resources, which began at `startedAt` (`Clock.monotonic` ms), has failed. */
+  listingFailed(error: DriverError, startedAt: number): void {
+    this.callFailed(error, startedAt);
     const { failed = 0, since = this.env.clock.now() } = this.listings ?? {};
     this.listings = { failed: failed + 1, since, reason: error.message };
     this.refresh();
@@ -233,13 +233,13 @@ export class ProviderHealth {
   }
 
   /** Returns the failure of a call as the breaker counts it; undefined if it is no fault of the whole provider. */
-  private failureOf(error: DriverError): BreakerFailure | undefined {
+  private failureOf(error: DriverError, startedAt = this.env.clock.monotonic()): BreakerFailure | undefined {
     const isTimeout = error.code === 'timeout';
     if (!isTimeout && ERROR_POLICIES[error.code].scope !== 'provider') return undefined;
     const { message, retryAfterMs } = error;
     const reason = isTimeout ? `${message}${this.lastHost(message)}` : message;
     const cause = isTimeout ? 'unreachable' : causeOf(error);
-    return { cause, reason, retryAfterMs, startedAt: this.env.clock.monotonic(), isOfCall: true };
+    return { cause, reason, retryAfterMs, startedAt, isOfCall: true };
   }
 
   private failed(failure: BreakerFailure): void {

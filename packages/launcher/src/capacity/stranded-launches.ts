@@ -26,7 +26,7 @@ export interface StrandedLaunch {
 
 /** The health of the provider. */
 interface TroubledProvider {
-  readonly breaker: Pick<CircuitBreaker, 'state'>;
+  readonly breaker: Pick<CircuitBreaker, 'state' | 'admittedAt'>;
   readonly state: { readonly reason: string | undefined };
   /** Records that a launch has waited since `since`; the check of the launches was late by `lateMs`. */
   unanswered(since: number, lateMs: number): void;
@@ -72,9 +72,9 @@ export class StrandedLaunches {
       if (reason !== undefined) abandon(reason);
     }
     const waiting = [...this.running].filter(({ lacksInstance }) => lacksInstance());
-    const [oldest] = waiting;
-    if (oldest === undefined) return;
-    this.health.unanswered(oldest.startedAt, lateMs);
+    // A call of an earlier launch may have been lost in a trouble that is over.
+    const oldest = waiting.find(({ startedAt }) => startedAt >= this.health.breaker.admittedAt);
+    if (oldest !== undefined) this.health.unanswered(oldest.startedAt, lateMs);
     if (this.health.breaker.state !== 'open') return;
     const reason = this.health.state.reason ?? 'its cloud fails';
     const movable = waiting.filter(({ canMoveOn }) => canMoveOn()).slice(0, MOVES_PER_CHECK);

@@ -4,7 +4,7 @@
  */
 
 import { backingOwnersOf, providerOfBackingOwner, WorkQueue, type Reconciled } from '@nodepool/core';
-import type { NodeEntry, RequestEntry } from '@nodepool/store';
+import type { Change, ComponentEntry, NodeEntry, RequestEntry } from '@nodepool/store';
 import type { LauncherContext } from '../context.js';
 import type { Controller } from '../controller.js';
 
@@ -16,6 +16,8 @@ const RETRY_MS = 60_000;
 export class AbandonedBacking implements Controller {
   /** Owners without a served provider. */
   private readonly queue: WorkQueue<string>;
+  /** Ids of the backing nodes in use, of all owners. */
+  private readonly backing = new Set<string>();
   private readonly unsubscribe: (() => void)[];
 
   constructor(
@@ -31,21 +33,25 @@ export class AbandonedBacking implements Controller {
       reconcile: (owner) => this.reconcile(owner),
     });
     this.unsubscribe = [
-      store.nodes.onChange(({ before, after }) => {
-        if (after !== undefined && after.node.user_data !== before?.node.user_data) this.consider(after);
-        if (after === undefined) this.removed(before?.node.provider ?? '');
+      store.nodes.onChange(this.nodeChanged),
+      store.components.onChange(({ before, after }) => {
+        if (providerOf(before) !== providerOf(after)) this.apply();
       }),
-      store.components.onChange(() => this.apply()),
       store.onComplete((complete) => {
         if (complete) this.apply();
       }),
     ];
+    for (const entry of store.nodes.inState('in-use')) this.track(entry);
     this.apply();
   }
 
   apply(): void {
-    if (!this.context.store.complete) return;
-    for (const entry of this.context.store.nodes.inState('in-use')) this.consider(entry);
+    const { store } = this.context;
+    if (!store.complete) return;
+    for (const id of this.backing) {
+      const entry = store.nodes.get(id);
+      if (entry !== undefined) this.consider(entry);
+    }
   }
 
   stop(): void {
@@ -53,9 +59,24 @@ export class AbandonedBacking implements Controller {
     this.queue.close();
   }
 
-  /** Looks at all backing nodes when the last node of a provider that is not configured here has been removed. */
-  private removed(provider: string): void {
-    if (!this.context.store.nodes.hasNodesOf(provider) && !this.isConfigured(provider)) this.apply();
+  private readonly nodeChanged = ({ id, before, after }: Change<NodeEntry>): void => {
+    if (after === undefined) {
+      this.backing.delete(id);
+      // The last node of a removed provider may have been erased.
+      if (!this.isConfigured(before?.node.provider ?? '')) this.apply();
+      return;
+    }
+    const { user_data: data, state, requestor } = after.node;
+    const known = before?.node;
+    if (data === known?.user_data && state === known.state && requestor === known.requestor) return;
+    this.track(after);
+    this.consider(after);
+  };
+
+  /** Remembers the node if it is a backing node in use. */
+  private track({ id, node }: NodeEntry): void {
+    if (node.state === 'in-use' && backingOwnersOf(node).length > 0) this.backing.add(id);
+    else this.backing.delete(id);
   }
 
   private consider({ node, locked }: NodeEntry): void {
@@ -82,8 +103,9 @@ export class AbandonedBacking implements Controller {
       priority: 0,
     });
     let hasFailed = false;
-    for (const { id, node } of [...store.nodes.inState('in-use')]) {
-      if (!backingOwnersOf(node).includes(owner)) continue;
+    for (const id of [...this.backing]) {
+      const node = store.nodes.get(id)?.node;
+      if (node === undefined || !backingOwnersOf(node).includes(owner)) continue;
       try {
         await this.release(id, owner);
       } catch (error) {
@@ -103,4 +125,8 @@ export class AbandonedBacking implements Controller {
     await handle.unlock({ state: 'used' });
     log.warn('Released a backing node whose provider no launcher serves any more', { node_id: id, owner });
   }
+}
+
+function providerOf(entry: ComponentEntry | undefined): string | undefined {
+  return entry !== undefined && 'provider_name' in entry.component ? entry.component.provider_name : undefined;
 }

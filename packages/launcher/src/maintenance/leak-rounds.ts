@@ -17,7 +17,8 @@ export interface RoundListener {
   listed(): void;
   /** Watches a listing in progress for the silence of the cloud, until the returned function is called. */
   watch(): () => void;
-  listingFailed(error: DriverError): void;
+  /** `startedAt`: `Clock.monotonic` milliseconds. */
+  listingFailed(error: DriverError, startedAt: number): void;
 }
 
 export async function runLeakRounds(
@@ -42,7 +43,8 @@ export async function runLeakRounds(
     }
     waitMs = INTERVAL_MS;
     if (!store.complete) continue;
-    const call: Call = { signal, deadline: clock.monotonic() + ROUND_TIMEOUT_MS, log };
+    const startedAt = clock.monotonic();
+    const call: Call = { signal, deadline: startedAt + ROUND_TIMEOUT_MS, log };
     let isListed = false;
     const listed: LeakFilter = {
       leaked: (resources) => {
@@ -63,7 +65,7 @@ export async function runLeakRounds(
         return;
       }
       const failure = toDriverError(error);
-      if (!isListed) listener.listingFailed(failure);
+      if (!isListed) listener.listingFailed(failure, startedAt);
       log.warn('The search for leaked resources failed; retrying', { error: failure });
       waitMs = Math.max(INTERVAL_MS, failure.retryAfterMs ?? 0);
     } finally {

@@ -9,7 +9,7 @@ const LAUNCH_SECONDS = [1, 2, 5, 10, 20, 30, 45, 60, 90, 120, 180, 300, 600, 120
 export const LAUNCHES = duration(
   'nodepool_launch_duration_seconds',
   ['provider', 'az', 'requestor', 'result'],
-  'Time from the first launch attempt until a node was ready or an attempt failed, by result.',
+  'Time from the first launch attempt until the node was ready or an attempt failed.',
   LAUNCH_SECONDS,
   // Dots in a result separate levels of the key.
   ({ provider, az, requestor, result }) => {
@@ -24,41 +24,38 @@ export const LAUNCHES = duration(
 export const FAILED_ATTEMPTS = counter(
   'nodepool_launch_attempts_failed_total',
   ['provider', 'pool', 'label', 'reason'],
-  'Failed launch attempts by error code.',
+  'Failed launch attempts.',
 );
 
 /** 0: closed, 1: half-open, 2: open. Labels other than `provider` are empty for the breaker of a whole provider. */
 export const BREAKER_STATES = gauge(
   'nodepool_breaker_state',
   ['provider', 'pool', 'label', 'zone', 'machine_type'],
-  'Circuit breakers of providers and of offers: 0 closed, 1 half-open, 2 open.',
+  'Circuit breakers: 0 closed, 1 half-open, 2 open.',
 );
 
 /** `state` is the new one; `cause` is empty if it is `closed`. */
 export const BREAKER_TRANSITIONS = counter(
   'nodepool_breaker_transitions_total',
   ['provider', 'pool', 'label', 'zone', 'machine_type', 'state', 'cause'],
-  'Transitions of circuit breakers of providers and of offers, by new state and cause.',
+  'Transitions of circuit breakers.',
 );
 
-export const NODES = gauge(
-  'nodepool_nodes',
-  ['state'],
-  'Nodes of the ensemble by state. Reported by one launcher.',
-  ({ state }) => [`nodepool.nodes.${state}`],
-);
+export const NODES = gauge('nodepool_nodes', ['state'], 'Nodes (one launcher).', ({ state }) => [
+  `nodepool.nodes.${state}`,
+]);
 
 export const LABEL_NODES = gauge(
   'nodepool_label_nodes',
   ['label', 'state'],
-  'Nodes of the ensemble by label and state; one of several labels counts for each. Reported by one launcher.',
+  'Nodes, each counted for all of its labels (one launcher).',
   ({ label, state }) => [`nodepool.label.${name(label)}.nodes.${state}`],
 );
 
 export const PROVIDER_NODES = gauge(
   'nodepool_provider_nodes',
   ['provider', 'state'],
-  'Nodes of the ensemble by provider and state. Reported by one launcher.',
+  'Nodes (one launcher).',
   ({ provider, state }) => [`nodepool.provider.${name(provider)}.nodes.${state}`],
 );
 
@@ -66,14 +63,14 @@ export const PROVIDER_NODES = gauge(
 export const MACHINES = gauge(
   'nodepool_machines',
   ['provider', 'pool', 'state'],
-  'Supplied machines by state, as checked by each launcher.',
+  'Supplied machines, as checked by each launcher.',
   ({ provider, pool, state }) => [`nodepool.provider.${name(provider)}.pool.${name(pool)}.machines.${state}`],
 );
 
 export const ADDRESSABLE_REQUESTS = gauge(
   'nodepool_pool_addressable_requests',
   ['provider', 'pool'],
-  'Requests whose labels the pool has. Reported by one launcher.',
+  'Requests whose labels the pool has (one launcher).',
   ({ provider, pool }) => [`nodepool.provider.${name(provider)}.pool.${name(pool)}.addressable_requests`],
 );
 
@@ -81,7 +78,7 @@ export const ADDRESSABLE_REQUESTS = gauge(
 export const PROVIDER_LIMITS = gauge(
   'nodepool_provider_limit',
   ['provider', 'limit'],
-  'Configured limits of the provider: the sum over its pools.',
+  'Configured limits, summed over the pools.',
   ({ provider, limit }) => [`nodepool.provider.${name(provider)}.${part(limit)}`],
 );
 
@@ -89,28 +86,28 @@ export const PROVIDER_LIMITS = gauge(
 export const TENANT_LIMITS = gauge(
   'nodepool_tenant_limit',
   ['tenant', 'limit'],
-  'Configured limits of the tenant in all providers together.',
+  'Configured limits in all providers together.',
   ({ tenant, limit }) => [`nodepool.tenant_limits.${part(tenant)}.${part(limit)}`],
 );
 
 export const UNRECORDED_RESOURCES = gauge(
   'nodepool_resources_without_record',
   ['provider', 'kind'],
-  'Resources of this installation in the cloud that no record names for a minute, by kind.',
+  'Resources in the cloud without a record for a minute.',
 );
 
 /** 1 while deletions of resources without a record are suspended; `provider` is empty for those of all providers. */
 export const SUSPENDED_DELETIONS = gauge(
   'nodepool_deletions_suspended',
   ['provider'],
-  '1 while deletions of resources without a record are suspended. An empty provider stands for all.',
+  '1 while deletions of resources without a record are suspended. An empty provider: of all.',
 );
 
 /** `kind` is `Resource.kind`, e.g. `instance`. */
 export const LEAKED_RESOURCES = counter(
   'nodepool_leaked_resources_total',
   ['provider', 'kind'],
-  'Leaked resources that were deleted from clouds.',
+  'Leaked resources that were deleted.',
   ({ provider, kind }) => [`nodepool.provider.${name(provider)}.leaked.${part(kind.replaceAll('-', ''))}s`],
 );
 
@@ -118,14 +115,14 @@ export const LEAKED_RESOURCES = counter(
 export const LOST_NODES = counter(
   'nodepool_lost_ready_nodes_total',
   ['provider', 'reason'],
-  'Ready nodes that were deleted because their instance is reclaimed, missing, replaced, failed or stopped.',
+  'Ready nodes deleted because their instance is reclaimed, missing, replaced, failed or stopped.',
 );
 
 /** `state` is that of the node: `ready`, `in-use` or `hold`. */
 export const INTERRUPTED_NODES = counter(
   'nodepool_interrupted_nodes_total',
   ['provider', 'pool', 'label', 'zone', 'machine_type', 'state', 'reason'],
-  'Nodes whose instance the cloud has taken away, or that lost it otherwise, by offer, state and reason.',
+  'Nodes that lost their instance, e.g. because the cloud took it away.',
   ({ provider }) => [`nodepool.provider.${name(provider)}.interrupted`],
 );
 
@@ -140,14 +137,14 @@ export function offerLabels(node: Pick<Node, 'pool' | 'type' | 'az' | 'machine_t
 export const UNUSABLE_NODES = gauge(
   'nodepool_unusable_ready_nodes',
   ['provider', 'reason'],
-  'Ready nodes that are not handed out because their instance is reclaimed, missing, replaced, failed or stopped.',
+  'Ready nodes not handed out because their instance is reclaimed, missing, replaced, failed or stopped.',
 );
 
 /** `queue` is `client.connection_queue`, `node_cache.event_queue`, … */
 export const ZOOKEEPER_QUEUES = gauge(
   'nodepool_zookeeper_queue',
   ['host', 'queue'],
-  'Lengths of the queues between the launcher and ZooKeeper.',
+  'Lengths of the queues to ZooKeeper.',
   ({ host, queue }) => [`nodepool.launcher.${part(host)}.zk.${queue}`],
 );
 
@@ -155,17 +152,17 @@ export const ZOOKEEPER_QUEUES = gauge(
 export const DRIVER_INFO = gauge(
   'nodepool_driver_info',
   ['driver', 'package', 'version', 'api'],
-  'Drivers that the configuration uses, with package, version, and version of the driver API. Always 1.',
+  'Drivers in use. Always 1.',
 );
 
 export const UNREADY_LABELS = gauge(
   'nodepool_label_not_ready',
   ['provider', 'pool', 'label'],
-  '1 while a pool cannot serve a label, e.g. because its image, machine type or network is missing in the cloud.',
+  '1 while the pool cannot serve the label, e.g. because its image or network is missing in the cloud.',
 );
 
 export const READY_TARGETS = gauge(
   'nodepool_label_ready_target',
   ['label'],
-  'Ready nodes that the label should have: `min-ready`, or what `ready` asks for at the moment.',
+  'Ready nodes that the label should have now.',
 );

@@ -1,7 +1,7 @@
 /**
  * Compares the nodes of a provider with the cloud's list of instances: regularly, when the cloud announces a change,
- * and before a ready node is handed out if the latest listing is too old. One listing serves all nodes and callers; a
- * listing that fails proves nothing.
+ * before a ready node is handed out if the latest listing is too old, and whenever the launcher lists the instances
+ * for another purpose. One listing serves all nodes and callers; a listing that fails proves nothing.
  */
 
 import type { Call, Instance, Logger, Node, Provider } from '@nodepool/core';
@@ -105,6 +105,28 @@ export class InstanceChecks {
     if (!context.store.complete) throw new TransientError('the records are not complete at the moment');
   }
 
+  /**
+   * Lists the instances. Every complete listing counts for the checks, whatever its purpose, except one that was
+   * requested before the latest.
+   */
+  async list(call: Call): Promise<InstanceListing> {
+    const { context, provider, signal } = this.options;
+    const { clock } = context;
+    const candidates = this.lost.freeNodes();
+    const { announced } = this;
+    const askedAt = clock.monotonic();
+    const requestedAt = clock.now();
+    const instances = checkInstances(await provider.listNodes(call));
+    signal.throwIfAborted();
+    this.rounds += 1;
+    const listing = new TimedListing(this.rounds, askedAt, requestedAt, instances);
+    this.listedChanges = Math.max(this.listedChanges, announced);
+    if (this.latest !== undefined && askedAt < this.latest.askedAt) return listing;
+    this.latest = listing;
+    this.listed(listing, candidates);
+    return listing;
+  }
+
   /** Handles a node that has become free. */
   freed(entry: NodeEntry): void {
     const { context, retiring, provider } = this.options;
@@ -186,38 +208,14 @@ export class InstanceChecks {
 
   /** Lists the instances, or joins the listing in progress. */
   private read(): Promise<InstanceListing> {
-    this.running ??= this.readNow().finally(() => {
-      this.running = undefined;
-    });
-    return this.running;
-  }
-
-  private readNow(): Promise<InstanceListing> {
     const { context, provider, signal, log } = this.options;
     const { clock } = context;
     const call: Call = { signal, deadline: clock.monotonic() + LIST_TIMEOUT_MS, log };
     const what = `listing the instances of provider ${provider.config.name}`;
-    return driverCall(clock, what, call, (bounded) => this.list(bounded));
-  }
-
-  /** Lists the instances, and applies the listing to the nodes. */
-  async list(call: Call): Promise<InstanceListing> {
-    const { context, provider, signal } = this.options;
-    const { clock } = context;
-    const candidates = this.lost.freeNodes();
-    const { announced } = this;
-    const askedAt = clock.monotonic();
-    const requestedAt = clock.now();
-    const listed = await provider.listNodes(call);
-    const instances = checkInstances(listed);
-    signal.throwIfAborted();
-    // Another listing that was requested later may have arrived before.
-    if (this.latest !== undefined && this.latest.askedAt > askedAt) return this.latest;
-    this.rounds += 1;
-    this.listedChanges = announced;
-    this.latest = new TimedListing(this.rounds, askedAt, requestedAt, instances);
-    this.listed(this.latest, candidates);
-    return this.latest;
+    this.running ??= driverCall(clock, what, call, (bounded) => this.list(bounded)).finally(() => {
+      this.running = undefined;
+    });
+    return this.running;
   }
 
   private listed(listing: InstanceListing, candidates: ReadonlySet<string>): void {
@@ -225,15 +223,15 @@ export class InstanceChecks {
     this.obstacle = undefined;
     this.impatientUntil = -Infinity;
     // Records that are not complete may be those of an earlier session.
-    const { context, retiring, onUsable } = this.options;
-    const applies = context.store.complete && !retiring.aborted;
+    const { context, retiring, onUsable, provider } = this.options;
+    const applies = context.store.complete && !retiring.aborted && provider.config.createsNodes !== false;
     const found = applies ? this.lost.apply(listing, candidates) : undefined;
     if (wasUnchecked || found?.isFoundAgain === true) onUsable();
     if (found === undefined) return;
     const trustsMissing = this.lost.missingInstances === undefined;
     const written = Promise.all([found.written, this.interrupted.apply(listing, trustsMissing)]).then(() => undefined);
     this.written = written;
-    context.tasks.run(`write lost instances of provider ${this.options.provider.config.name}`, () => written);
+    context.tasks.run(`write lost instances of provider ${provider.config.name}`, () => written);
   }
 }
 

@@ -7,6 +7,7 @@ export const SETTLE_MS = 60_000;
 
 /** A listing with the time of its request, in milliseconds since the epoch. */
 export interface InstanceListing extends Listing {
+  readonly instances: readonly Instance[];
   readonly requestedAt: number;
 }
 

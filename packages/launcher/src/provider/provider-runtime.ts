@@ -5,7 +5,7 @@
  */
 
 import { setMaxListeners } from 'node:events';
-import type { Logger, LoginScan, Node, Provider, WorkInProgress } from '@nodepool/core';
+import type { Call, DriverError, Instance, Logger, LoginScan, Node, Provider, WorkInProgress } from '@nodepool/core';
 import { SupervisedProvider, driverCall } from '@nodepool/core';
 import { SharedBackingNodes } from '../supply/shared-backing-nodes.js';
 import type { CandidatePools } from '../pool/candidate-pools.js';
@@ -95,7 +95,9 @@ export class ProviderRuntime {
     const check = context.capacity.breakers ? (): Promise<void> => this.checkCloud() : undefined;
     this.health = new ProviderHealth({ ...context, log: this.log, check }, config.name, () => this.healthChanged());
     this.strandedLaunches = new StrandedLaunches(context.clock, this.health);
-    this.limits = new ProviderLimits(context, provider, share.ledger, retiring);
+    const listInstances = async (call: Call): Promise<readonly Instance[]> =>
+      (await this.instances.list(call)).instances;
+    this.limits = new ProviderLimits(context, provider, share.ledger, listInstances, retiring);
     const concurrency = new Concurrency(config.maxConcurrency, context.clock);
     this.machines = new ReportedGauge(context.metrics, MACHINES);
     const onChange = (): void => this.supplyChanged();
@@ -242,7 +244,7 @@ export class ProviderRuntime {
       loginScan: loginScanOf(context),
       backingNodes: (owner: string) => this.openBacking(owner),
       onApiCall: health.called.bind(health),
-      onRetry: health.callFailed.bind(health),
+      onRetry: (error: DriverError) => health.callFailed(error),
     };
     if (!(await this.supervised.start({ ...parts, onFailure }, signal))) return;
     this.deletions = new Deletions(
@@ -293,7 +295,6 @@ export class ProviderRuntime {
     const call = { signal: this.stopping.signal, deadline: context.clock.monotonic() + CHECK_TIMEOUT_MS, log };
     const before = health.answers;
     await driverCall(context.clock, 'the check of the cloud', call, async (bounded) => {
-      // Hand-overs rely on the newest listing, whatever it was made for.
       await this.instances.list(bounded);
       if (health.answers > before) return;
       await provider.cleanupLeakedResources({ leaked: () => Promise.resolve([]) }, bounded);

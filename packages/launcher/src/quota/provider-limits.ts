@@ -47,6 +47,7 @@ export class ProviderLimits {
     private readonly context: LauncherContext,
     private readonly provider: Provider,
     private readonly ledger: QuotaLedger,
+    private readonly listInstances: (call: Call) => Promise<readonly Instance[]>,
     /** Aborts when the provider is stopped. */
     private readonly signal: AbortSignal,
   ) {
@@ -183,11 +184,11 @@ export class ProviderLimits {
     );
     // Copied because the answer may be an object of another copy of this library; this also rejects invalid answers.
     const total = QuotaInformation.limit(answer.toResources());
-    const list = (): Promise<readonly Instance[]> =>
-      driverCall(clock, what, within(LIST_TIMEOUT_MS), (each) => provider.listNodes(each));
     // After a start, the cloud may answer before the installation id is read from ZooKeeper.
     await store.ready({ signal });
-    const instances = isUnlimited(total) ? [] : await list();
+    const instances = isUnlimited(total)
+      ? []
+      : await driverCall(clock, what, within(LIST_TIMEOUT_MS), this.listInstances);
     if (signal.aborted) return;
     const { others, neighbours } = this.othersUse(instances);
     this.neighbours = neighbours;

@@ -92,6 +92,22 @@ describe('an open breaker', () => {
     expect(breaker.state).toBe('half-open');
   });
 
+  it('ignores a call that began while it was open and fails later, also once it is closed', async () => {
+    fails('unreachable', { isCertain: true, isOfCall: true });
+    await clock.advance(1000);
+    const hanging = { startedAt: clock.monotonic(), isCertain: true, isOfCall: true };
+    await clock.advance(1000);
+    breaker.probeNow();
+    await clock.advance(10_000);
+    fails('unreachable', hanging);
+    expect(breaker.state).toBe('half-open');
+    breaker.close();
+    fails('unreachable', hanging);
+    expect(breaker.state).toBe('closed');
+    fails('unreachable', { isCertain: true });
+    expect(breaker.state).toBe('open');
+  });
+
   it('is probed at once when the fault may have ended', () => {
     fails('quota');
     breaker.probeNow();

@@ -49,7 +49,6 @@ export class StatusSite {
     if (recorder === undefined) throw new Error('the world has made no recorder');
     const config = world.config(providers, { ...more, ...shownConfig });
     const server = createWebServer({
-      otherAddress: 'choose another port',
       ...{ store: running.store, log: silentLogger, clock, isReady: () => true, metrics: registry },
       explain: world.explanation(running, decisions, hostname),
       status: {
@@ -60,7 +59,7 @@ export class StatusSite {
         eventLoopDelay: () => ({ p99: 0.002 }),
       },
     });
-    const { port } = await server.start(0, '127.0.0.1');
+    const { port } = await server.start({ port: 0, address: '127.0.0.1', otherAddress: '' });
     return new StatusSite(world, running, server, recorder, port, errors);
   }
 

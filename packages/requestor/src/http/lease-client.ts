@@ -1,14 +1,6 @@
 /** A client of `nodepool-gateway`. */
 
-import {
-  reasonOf,
-  sleep,
-  systemClock,
-  systemRandom,
-  untilAborted,
-  type Clock,
-  type RandomSource,
-} from '@nodepool/core';
+import { answerText, reasonOf, sleep, systemClock, systemRandom, type Clock, type RandomSource } from '@nodepool/core';
 import type { LeaseDocument, LeaseOutcome, LeaseState, NewLease, ProblemDocument } from './documents.js';
 import { eventsOf } from './server-sent-events.js';
 
@@ -203,7 +195,7 @@ export class LeaseClient {
 
   private async json<T>(spec: RequestSpec): Promise<T> {
     const answer = await this.request(spec, false);
-    return JSON.parse(await textOf(answer)) as T;
+    return JSON.parse(await answer.text()) as T;
   }
 
   /** Sends a request until it is answered. The caller reads the body. */
@@ -259,8 +251,7 @@ export class LeaseClient {
         signal: ended,
       });
       if (stream && answer.ok) return answer;
-      // The fetch of Node.js 22 can miss the signal once it has returned the answer.
-      const text = await untilAborted(textOf(answer), ended);
+      const text = await answerText(answer.body, { maxBytes: MAX_ANSWER_BYTES, signal: ended });
       return new Response(answer.status === 204 ? null : text, { status: answer.status, headers: answer.headers });
     } finally {
       timer.cancel();
@@ -268,22 +259,11 @@ export class LeaseClient {
   }
 }
 
-async function textOf(answer: Response): Promise<string> {
-  const decoder = new TextDecoder();
-  let text = '';
-  if (answer.body === null) return text;
-  for await (const part of answer.body) {
-    text += decoder.decode(part as Uint8Array, { stream: true });
-    if (text.length > MAX_ANSWER_BYTES) throw new Error(`the answer has more than ${MAX_ANSWER_BYTES} characters`);
-  }
-  return text + decoder.decode();
-}
-
 /** Returns the problem of an answer; that of another server, such as a proxy, by its status. */
 async function problemOf(answer: Response): Promise<ProblemDocument> {
   const { status } = answer;
   try {
-    const problem: unknown = JSON.parse(await textOf(answer));
+    const problem: unknown = JSON.parse(await answer.text());
     if (typeof problem === 'object' && problem !== null && 'code' in problem) return problem as ProblemDocument;
   } catch {
     // Not JSON: an answer of another server.

@@ -96,7 +96,7 @@ export interface TimelineSegment {
 }
 
 /** The reason for which a request waits now. */
-export interface WaitReason {
+export interface WaitStatus {
   /** `elsewhere`: only another launcher knows; `none`: no pool can serve the request. */
   readonly phase: 'limit' | 'order' | 'capacity' | 'image' | 'elsewhere' | 'none';
   readonly text: string;
@@ -149,7 +149,7 @@ export interface LabelStatus {
   readonly minRetention: number | null;
   readonly toNode: Quantiles;
   readonly pools: readonly string[];
-  readonly reason: WaitReason | null;
+  readonly reason: WaitStatus | null;
 }
 
 export interface RequestRow {
@@ -177,7 +177,7 @@ export interface RequestCounts {
 
 /** Waiting requests with the same reason. */
 export interface ReasonGroup {
-  readonly phase: WaitReason['phase'];
+  readonly phase: WaitStatus['phase'];
   readonly pool: string | null;
   readonly text: string;
   readonly count: number;

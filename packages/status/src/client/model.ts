@@ -22,7 +22,7 @@ import type {
   RequestCounts,
   RequestRow,
   TimelineSegment,
-  WaitReason,
+  WaitStatus,
 } from './model-parts.js';
 import type { ProviderStatus } from './model-providers.js';
 
@@ -116,9 +116,9 @@ export interface RequestDocument {
   /** The job of GitHub Actions that the request is for. */
   readonly job: JobLink | null;
   /** The reason in the pool that will probably serve a waiting request first. */
-  readonly reason: WaitReason | null;
+  readonly reason: WaitStatus | null;
   /** The reasons in all pools that can serve it, most likely pool first. */
-  readonly reasons: readonly WaitReason[];
+  readonly reasons: readonly WaitStatus[];
   readonly timeline: readonly TimelineSegment[];
   readonly attempts: readonly AttemptStatus[];
   /** Its nodes, with `node` null for those that are deleted. */

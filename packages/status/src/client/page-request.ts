@@ -2,7 +2,7 @@
 
 import { h, type Child } from './dom.js';
 import { jobName, labelChip, link, name, pageHref } from './links.js';
-import type { AttemptStatus, JobLink, RequestDocument, RequestRow, WaitReason } from './model.js';
+import type { AttemptStatus, JobLink, RequestDocument, RequestRow, WaitStatus } from './model.js';
 import type { View } from './page.js';
 import { decisionTable, nodeColumns, poolAnswersTable } from './rows.js';
 import { table } from './table.js';
@@ -72,7 +72,7 @@ export const requestPage: View<RequestDocument> = {
 
 function callout(
   request: RequestRow | null,
-  reason: WaitReason | null,
+  reason: WaitStatus | null,
   summary: string,
   present: Present,
 ): HTMLElement {
@@ -101,14 +101,14 @@ function callout(
 }
 
 /** Shows the pools that can serve the request later than the best one. */
-function alternativePools(reasons: readonly WaitReason[], present: Present): HTMLElement {
+function alternativePools(reasons: readonly WaitStatus[], present: Present): HTMLElement {
   return section(
     'Other pools that can serve it',
     undefined,
     table({
       caption: 'Reasons to wait in other pools',
       columns: [
-        { title: 'Pool', cell: ({ pool }: WaitReason) => (pool === null ? [] : [link('pool', pool)]) },
+        { title: 'Pool', cell: ({ pool }: WaitStatus) => (pool === null ? [] : [link('pool', pool)]) },
         { title: 'Launcher', cell: ({ launcher }) => (launcher === null ? [] : [link('program', launcher)]) },
         { title: 'Waits for', cell: ({ phase }) => [reasonBadge(phase)] },
         { title: 'Reason', cell: ({ text }) => [text] },
@@ -148,7 +148,7 @@ function attemptTable(attempts: readonly AttemptStatus[]): HTMLElement {
   );
 }
 
-function holders({ heldBy, heldByMore }: WaitReason): Child[] {
+function holders({ heldBy, heldByMore }: WaitStatus): Child[] {
   const shown = heldBy.flatMap(({ kind, id }, index) => [index === 0 ? undefined : ', ', `${kind} `, link(kind, id)]);
   return heldByMore > 0 ? [...shown, ` and ${numberText(heldByMore)} more`] : shown;
 }

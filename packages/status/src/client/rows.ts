@@ -2,7 +2,7 @@
 
 import { h, type Child } from './dom.js';
 import { joined, labelChip, link, name } from './links.js';
-import type { DecisionStatus, NodeRow, Phase, PoolAnswer, RequestRow, WaitReason } from './model.js';
+import type { DecisionStatus, NodeRow, Phase, PoolAnswer, RequestRow, WaitStatus } from './model.js';
 import { table, type Column } from './table.js';
 import { numberText } from './text.js';
 import { nodeBadge, reasonBadge, requestBadge } from './tones.js';
@@ -59,7 +59,7 @@ export function requestColumns(present: Present): Column<RequestRow>[] {
 }
 
 /** Returns the kind of wait of a phase. */
-function waitPhase(phase: Phase | null): WaitReason['phase'] {
+function waitPhase(phase: Phase | null): WaitStatus['phase'] {
   switch (phase) {
     case 'limit':
     case 'order':

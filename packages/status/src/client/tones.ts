@@ -1,6 +1,6 @@
 /** The words and colours of states. */
 
-import type { OfferStatus, ProviderState, RequestRow, WaitReason } from './model.js';
+import type { OfferStatus, ProviderState, RequestRow, WaitStatus } from './model.js';
 import { badge, groupOf, type Tone } from './widgets.js';
 
 const PROVIDER_STATES: Readonly<Record<ProviderState, readonly [string, Tone]>> = {
@@ -46,7 +46,7 @@ export function nodeBadge(state: string): HTMLElement {
   return badge(state, NODE_TONES[groupOf(state) ?? ''] ?? 'idle');
 }
 
-const REASONS: Readonly<Record<WaitReason['phase'], string>> = {
+const REASONS: Readonly<Record<WaitStatus['phase'], string>> = {
   limit: 'limit',
   order: 'order',
   capacity: 'capacity',
@@ -56,7 +56,7 @@ const REASONS: Readonly<Record<WaitReason['phase'], string>> = {
 };
 
 /** Returns the kind of a reason to wait, in the colour that timelines give it. */
-export function reasonBadge(phase: WaitReason['phase']): HTMLElement {
+export function reasonBadge(phase: WaitStatus['phase']): HTMLElement {
   const element = badge(REASONS[phase], phase === 'none' ? 'bad' : 'idle');
   element.classList.add(`reason-${phase}`);
   return element;

@@ -6,7 +6,7 @@ import type { LabelDocument, LabelHistory, LabelsDocument, LabelStatus } from '.
 import { groupBy, oncePerMoment, shortened, type Observed } from './sources.js';
 import type { Parameters } from './parameters.js';
 import { reasonsOf, requestRows } from './requests.js';
-import { decisions, quantiles, secondsOrNull, waitReason } from './texts.js';
+import { decisions, quantiles, secondsOrNull, waitStatus } from './texts.js';
 
 const MAX_REQUESTS = 50;
 
@@ -68,7 +68,7 @@ export const labelsStatus = oncePerMoment((observed): LabelStatus[] => {
       minRetention: limitOf(configured.get(name)?.minRetentionMs),
       toNode: quantiles(history.toNode(({ labels }) => labels.get(name)?.toNode)),
       pools: [...new Set(pools)].sort(),
-      reason: wait?.reason === undefined ? null : waitReason(wait.reason),
+      reason: wait?.reason === undefined ? null : waitStatus(wait.reason),
     };
   });
 });

@@ -10,7 +10,7 @@ import { oncePerMoment, shortened, type Observed } from './sources.js';
 import { select, type ListDefinition } from './lists.js';
 import { nodeRow } from './nodes.js';
 import type { Parameters } from './parameters.js';
-import { countedLabels, decisions, SHORT, textOrNull, timeline, waitReason } from './texts.js';
+import { countedLabels, decisions, SHORT, textOrNull, timeline, waitStatus } from './texts.js';
 
 const MAX_GROUPS = 50;
 const DAY_MS = 24 * 3_600_000;
@@ -139,8 +139,8 @@ export function requestDocument(observed: Observed, { id }: Parameters): Request
     summary: shortened(explanation.summary, 2000),
     facts: explanation.facts,
     job: jobLink(observed, entry?.request.requestor_data ?? null),
-    reason: waiting[0] === undefined ? null : waitReason(waiting[0]),
-    reasons: waiting.map(waitReason),
+    reason: waiting[0] === undefined ? null : waitStatus(waiting[0]),
+    reasons: waiting.map(waitStatus),
     timeline: life === undefined ? [] : timeline(life.closed()),
     attempts: (life?.attempts ?? []).map(({ node, number, pool, label, offer, ended, error }) => ({
       ...{ node, number, pool, label, offer, ended: ended / 1000 },

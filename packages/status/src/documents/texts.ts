@@ -3,8 +3,8 @@
 import type { ClosedSegment } from '../timeline/life.js';
 import type { Distribution } from '../history/distribution.js';
 import type { Decision } from '../facts/decisions.js';
-import type { WaitReason as Found } from '../explain/wait-reason.js';
-import type { DecisionStatus, Quantiles, TimelineSegment, WaitReason } from '../client/model.js';
+import type { WaitReason } from '../explain/wait-reason.js';
+import type { DecisionStatus, Quantiles, TimelineSegment, WaitStatus } from '../client/model.js';
 import { shortened } from './sources.js';
 
 export const SHORT = 80;
@@ -47,7 +47,16 @@ export function decisions(list: readonly Decision[]): DecisionStatus[] {
   }));
 }
 
-export function waitReason({ phase, text, pool, launcher, since, missing, heldBy, heldByMore }: Found): WaitReason {
+export function waitStatus({
+  phase,
+  text,
+  pool,
+  launcher,
+  since,
+  missing,
+  heldBy,
+  heldByMore,
+}: WaitReason): WaitStatus {
   return {
     phase,
     text: shortened(text),

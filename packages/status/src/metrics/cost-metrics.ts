@@ -7,19 +7,19 @@ import type { CostMeter } from './cost-meter.js';
 export const COST_RATE = gauge(
   'nodepool_node_cost_per_hour',
   ['provider', 'label', 'use', 'currency'],
-  'Present cost of nodes per hour by use (in-use, idle, overhead), for machine types with a price. Each launcher reports all nodes.',
+  'Present cost of nodes with a price; use: in-use, idle, overhead (each launcher, all nodes).',
 );
 
 export const NODE_COST = counter(
   'nodepool_node_cost_total',
   ['provider', 'label', 'use', 'currency'],
-  'Cost of nodes since the start of the launcher, by use. Each launcher reports all nodes.',
+  'Cost since the start of the launcher (each launcher, all nodes).',
 );
 
 export const TENANT_COST = counter(
   'nodepool_tenant_cost_total',
   ['tenant', 'project', 'currency'],
-  'Cost of the nodes that tenants and their projects have used since the start of the launcher. Each launcher reports all nodes.',
+  'Cost of used nodes since the start of the launcher (each launcher, all nodes).',
 );
 
 /** Starts to report. Returns a function that ends the reports. */

@@ -11,21 +11,21 @@ const PHASE_SECONDS = [0.1, 1, 5, 15, 30, 60, 120, 300, 900, 3600];
 export const REQUEST_PHASE = duration(
   'nodepool_request_phase_duration_seconds',
   ['phase', 'provider', 'label'],
-  'Time that fulfilled requests spent in each phase. The phases of a request add up to its whole wait.',
+  'Phases of fulfilled requests, which add up to the whole wait.',
   PHASE_SECONDS,
 );
 
 export const REQUEST_WAIT = duration(
   'nodepool_request_duration_seconds',
   ['result', 'provider', 'label'],
-  'Time from the creation of requests to their end, by result: fulfilled, failed, cancelled.',
+  'Time from creation to end; result: fulfilled, failed, cancelled.',
   PHASE_SECONDS,
 );
 
 export const NODE_PHASE = duration(
   'nodepool_node_phase_duration_seconds',
   ['phase', 'provider', 'label'],
-  'Time that nodes spent in each phase, from their launch to their deletion.',
+  'Phases of nodes from launch to deletion.',
   PHASE_SECONDS,
 );
 

@@ -13,8 +13,6 @@ export interface WebContext {
   readonly clock: Clock;
   /** Returns true once every provider serves requests or is known to fail. */
   readonly isReady: () => boolean;
-  /** The remedy of an endpoint that cannot listen, e.g. the option that chooses another port. */
-  readonly otherAddress: string;
   /** The metrics that `/metrics` serves, with those of the status page; without them the page does not exist. */
   readonly metrics?: Pick<MetricsRegistry, 'exposition' | 'set' | 'onCollect'>;
   /** The data that `/explain` serves; without it the pages do not exist. */

@@ -1,6 +1,6 @@
 /** `/ready` and `/health`, for load balancers, orchestrators and monitoring. The answers are never cached. */
 
-import type { HttpApp } from '@nodepool/daemon/web';
+import { addReadyProbe, type HttpApp } from '@nodepool/daemon/web';
 import type { Store } from '@nodepool/store';
 
 export interface ProbeSources {
@@ -11,11 +11,7 @@ export interface ProbeSources {
 }
 
 export function probeRoutes(app: HttpApp, { store, isReady, missing }: ProbeSources): void {
-  /** Answers 200 `OK` if the program is ready; otherwise 503. */
-  app.get('/ready', (_request, reply) => {
-    void reply.type('text/plain; charset=UTF-8').header('Cache-Control', 'no-store');
-    return isReady() ? reply.send('OK') : reply.code(503).send(`not ready: ${missing()}`);
-  });
+  addReadyProbe(app, () => (isReady() ? undefined : `not ready: ${missing()}`));
 
   /**
    * Answers 200 as long as the process responds, since a restart would not repair ZooKeeper. `status` is `degraded`

@@ -26,6 +26,5 @@ export function createWebServer(context: WebContext): WebServer {
       if (metrics !== undefined) addMetricsPage(app, metrics);
       for (const routes of ROUTES) routes(app, { ...context, log });
     },
-    otherAddress: context.otherAddress,
   });
 }

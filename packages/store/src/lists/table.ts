@@ -1,6 +1,7 @@
 /** Formats a list as the text table of MySQL's client: borders of `+`, `-` and `|`, cells aligned to the left. */
 
-import { cellText, displayWidth, printable } from './cell-text.js';
+import { printable } from '@nodepool/core';
+import { cellText, displayWidth } from './cell-text.js';
 import type { RecordList } from './record-list.js';
 
 /** Returns the list as a table, without a final line break. An empty list has headers and the borders of both parts. */

@@ -27,7 +27,7 @@ import { settleEvents } from '../tables/settle-events.js';
 import { KeyIndex } from '../tables/indexes.js';
 import type { NodeStore } from '../nodes/node-store.js';
 import type { ForetoldIds } from '../nodes/next-ids.js';
-import { OrphanedLocks } from './orphaned-locks.js';
+import { OrphanedLockIndex } from './orphaned-lock-index.js';
 import { RecordHandle } from '../commit/record-handle.js';
 import {
   NODES_ROOT,
@@ -67,7 +67,7 @@ export interface AcceptedRequest {
 export class RequestStore {
   private readonly byState = new KeyIndex<RequestEntry>();
   private readonly table: RecordTable<NodeRequestData, RequestEntry>;
-  private readonly orphans = new OrphanedLocks();
+  private readonly orphans = new OrphanedLockIndex();
   private delaysReads = false;
 
   constructor(

@@ -7,6 +7,7 @@ import { storeEmitter } from './listeners.js';
 import { settleEvents } from './settle-events.js';
 
 const SLASH = 0x2f;
+const NOTHING_WRITTEN: readonly Written[] = [];
 
 /** A mirrored part of the server's tree. */
 export interface CacheOptions {
@@ -24,10 +25,13 @@ export interface CacheOptions {
   readonly table?: Pausable;
 }
 
-/** Listeners are not notified of changes of the records with these paths from `pause` to `resume`. */
+/**
+ * Listeners are not notified of changes of the records with these paths from `pause` to `resume`, which receives the
+ * content that this client has written.
+ */
 interface Pausable {
   pause(paths: readonly string[]): void;
-  resume(paths: readonly string[]): void;
+  resume(paths: readonly string[], written: readonly Written[]): void;
 }
 
 /** The content of a path after a write; `undefined` if the znode was deleted. */
@@ -62,16 +66,16 @@ class Announcement implements WriteExpectation {
   applied(nodes: readonly Written[]): void {
     // Each cache ignores the paths of the others.
     for (let part = this.first; part !== undefined; part = part.next) part.expectation?.applied(nodes);
-    this.resume();
+    this.resume(nodes);
   }
 
   unknown(): void {
     for (let part = this.first; part !== undefined; part = part.next) part.expectation?.unknown();
-    this.resume();
+    this.resume(NOTHING_WRITTEN);
   }
 
-  private resume(): void {
-    for (let part = this.first; part !== undefined; part = part.next) part.cache.table?.resume(part.paths);
+  private resume(written: readonly Written[]): void {
+    for (let part = this.first; part !== undefined; part = part.next) part.cache.table?.resume(part.paths, written);
   }
 }
 

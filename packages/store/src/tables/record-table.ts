@@ -4,6 +4,7 @@ import type { Stat, TreeNode } from '@nodepool/zookeeper';
 import type { Codec, Source, Stated } from '../codec/codec.js';
 import type { Emitter, Logger } from '@nodepool/core';
 import type { CorruptRecord } from '../errors.js';
+import type { Written } from './caches.js';
 import type { Change } from './change.js';
 import { SortedIds } from './indexes.js';
 import { storeEmitter } from './listeners.js';
@@ -30,13 +31,22 @@ export interface TableOptions<D extends Stated, E extends object> {
   readonly log: Logger;
 }
 
+/** A record with paused notifications. */
+interface PausedRecord<E> {
+  /** Number of pauses. */
+  count: number;
+  /** The entry of the last notification. */
+  readonly reported: E | undefined;
+  /** The last content that this client has written meanwhile, if the record was removed. */
+  written: Written['node'];
+}
+
 export class RecordTable<D extends Stated, E extends RecordEntry<{ readonly id: string } & D>> {
   readonly entries = new Map<string, E>();
   private readonly unreadable = new Map<string, CorruptRecord>();
   /** Number of contenders for the lock, by id. A lock may exist without its record. */
   private readonly contenders = new Map<string, number>();
-  /** Ids with paused notifications: the number of pauses, and the entry of the last notification. */
-  private readonly paused = new Map<string, { count: number; readonly reported: E | undefined }>();
+  private readonly paused = new Map<string, PausedRecord<E>>();
   private readonly ids = new SortedIds();
   private readonly changes: Emitter<Change<E>>;
 
@@ -123,23 +133,45 @@ export class RecordTable<D extends Stated, E extends RecordEntry<{ readonly id: 
     for (let index = 0; index < paths.length; index += 1) {
       const id = nameOf(paths[index] ?? '');
       const paused = this.paused.get(id);
-      if (paused === undefined) this.paused.set(id, { count: 1, reported: this.entries.get(id) });
+      if (paused === undefined) this.paused.set(id, { count: 1, reported: this.entries.get(id), written: undefined });
       else paused.count += 1;
     }
   }
 
-  resume(paths: readonly string[]): void {
+  /**
+   * Resumes notifications. If another program has deleted a record right after this client wrote it, listeners are
+   * notified of the write first: a fulfilled request is not a cancelled one.
+   */
+  resume(paths: readonly string[], written: readonly Written[]): void {
     for (let index = 0; index < paths.length; index += 1) {
-      const id = nameOf(paths[index] ?? '');
+      const path = paths[index] ?? '';
+      const id = nameOf(path);
       const paused = this.paused.get(id);
       if (paused === undefined) continue;
+      const isRemoved = !this.has(id);
+      // A search is rarely needed, because hardly any record is deleted during a write.
+      if (isRemoved) paused.written = written.find((each) => each.path === path)?.node ?? paused.written;
       paused.count -= 1;
       if (paused.count > 0) continue;
       this.paused.delete(id);
-      const { reported } = paused;
       const after = this.entries.get(id);
-      if (reported !== after) this.changes.emit({ id, before: reported, after });
+      if (paused.reported === after || (isRemoved && this.reportedWrite(id, paused))) continue;
+      this.changes.emit({ id, before: paused.reported, after });
     }
+  }
+
+  /** Reports the last write of a removed record, and then its removal. Returns false if nothing new was written. */
+  private reportedWrite(id: string, { reported, written }: PausedRecord<E>): boolean {
+    if (reported === undefined || written === undefined || written.stat.version <= reported.version) return false;
+    const entry = this.decode(id, written, this.contenders.has(id));
+    if (isCorrupt(entry)) return false;
+    // Listeners find the record that they are notified of.
+    this.entries.set(id, entry);
+    this.ids.add(id);
+    this.options.reindex(id, undefined, entry);
+    this.changes.emit({ id, before: reported, after: entry });
+    this.replace(id, entry, undefined);
+    return true;
   }
 
   /** A znode that is not a contender also blocks the lock, which is acquired by recreating its directory. */

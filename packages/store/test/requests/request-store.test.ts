@@ -10,7 +10,7 @@ import {
   type RequestEntry,
   type Store,
 } from '@nodepool/store';
-import type { NodeData } from '@nodepool/core';
+import { sleep, type NodeData } from '@nodepool/core';
 import { Simulation, bytes, given, ignoring, nodeData, requestData, submitted, writesOf } from '../simulation.js';
 
 let simulation: Simulation;
@@ -187,6 +187,31 @@ describe('fulfilling a request', () => {
     expect(nodeJson(given(ready))).toMatchObject({ state: 'ready', allocated_to: entry.id });
     expect(simulation.contenders()).toEqual([]);
     expect(states).toEqual(['fulfilled false']);
+    simulation.expectMirrored(store);
+  });
+
+  it('is reported before the deletion by a requestor that is faster than the answer', async () => {
+    const { zooKeeper } = store;
+    const entry = await submitted(simulation, store);
+    const accepted = given(await accept(entry, [planned(entry)]));
+    const [handle] = await lockCreated(accepted);
+    const changes: unknown[] = [];
+    store.requests.onChange(({ id, before, after }) =>
+      changes.push([before?.request.state, after?.request.state, store.requests.get(id)?.request.state]),
+    );
+    const transaction = zooKeeper.transaction.bind(zooKeeper);
+    zooKeeper.transaction = async (...ops) => {
+      const results = await transaction(...ops);
+      await simulation.other.delete(`/nodepool/requests/${entry.id}`);
+      // The event of the deletion arrives.
+      await sleep(simulation.clock, 100);
+      return results;
+    };
+    await simulation.run(accepted.request.fulfil([{ handle: given(handle) }]));
+    expect(changes).toEqual([
+      ['pending', 'fulfilled', 'fulfilled'],
+      ['fulfilled', undefined, undefined],
+    ]);
     simulation.expectMirrored(store);
   });
 

@@ -2,7 +2,7 @@
 
 import { loadavg } from 'node:os';
 import { parseArgs } from 'node:util';
-import { sleep, systemClock } from '@nodepool/core';
+import { sleep, systemClock, TimerQueue, withDeadline } from '@nodepool/core';
 import { interruption, Narrator, noNodesLeft, runCommandLine, UsageError } from '@nodepool/harness';
 import { openRequestor, type Requestor } from '@nodepool/requestor';
 import { isZooKeeperError } from '@nodepool/zookeeper';
@@ -157,7 +157,11 @@ async function soak(minutes: number, rate: number, signal: AbortSignal): Promise
       await sleep(systemClock, SAMPLE_EVERY_MS, signal);
       await more.end();
       // Requests in progress would hide a slow growth.
-      await noNodesLeft(site.zooKeeper, AbortSignal.any([signal, AbortSignal.timeout(DELETION_LIMIT_MS)]));
+      const deadline = systemClock.monotonic() + DELETION_LIMIT_MS;
+      const onDeadline = (): Error => new Error('nodes were not deleted in time');
+      await withDeadline({ timers: new TimerQueue(systemClock), signal, deadline, onDeadline }, (ended) =>
+        noNodesLeft(site.zooKeeper, ended),
+      );
       site.check();
       await site.sample(signal);
       const heaps = Array.from({ length: SIZE }, (_, index) => mebibytes(site.samples(index).at(-1)?.heapBytes ?? NaN));

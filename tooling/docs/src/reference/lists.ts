@@ -10,7 +10,7 @@ import {
   type ImageStore,
   type RecordList,
 } from '@nodepool/store';
-import { code, table } from './markdown.js';
+import { code } from './markdown.js';
 
 const noImages: Pick<
   ImageStore,
@@ -25,7 +25,7 @@ const noImages: Pick<
   lastBuildFailure: () => undefined,
 };
 
-/** Returns a table with one row per list. */
+/** Returns the paths of the lists with their fields. */
 export function listsReference(): string {
   const options = { columns: 'all', now: 0 } as const;
   const lists: readonly (readonly [path: string, list: RecordList])[] = [
@@ -36,8 +36,7 @@ export function listsReference(): string {
     ['/dib-image-list', dibImageList(noImages, options)],
     ['/image-status', imageStatus(noImages, options)],
   ];
-  return table(
-    ['page', 'fields'],
-    lists.map(([path, { columns }]) => [code(path), columns.map(({ field }) => code(field)).join(', ')]),
-  );
+  return lists
+    .map(([path, { columns }]) => `- ${code(path)}: ${columns.map(({ field }) => code(field)).join(', ')}`)
+    .join('\n');
 }

@@ -1,23 +1,17 @@
-/** Generates tables of a program's metrics from their declarations. */
+/** Generates the lists of a program's metrics from their declarations. */
 
 import type { Counter, Duration, Gauge } from '@nodepool/core';
-import { code, prose, table } from './markdown.js';
+import { code, prose } from './markdown.js';
 
 type Metric = Counter | Duration | Gauge;
 
-/** Returns tables of all declarations among the exports of the modules, by name. */
+/** Returns a list of all declarations among the exports of the modules, by name. */
 export function metricsReference(...modules: readonly Readonly<Record<string, unknown>>[]): string {
   const metrics = modules.flatMap((module) => Object.values(module)).filter(isMetric);
-  const rows = [...new Map(metrics.map((metric) => [metric.name, metric])).values()]
+  return [...new Map(metrics.map((metric) => [metric.name, metric])).values()]
     .sort((a, b) => (a.name < b.name ? -1 : 1))
-    .map((metric) => [
-      code(metric.name),
-      metric.kind === 'duration' ? 'histogram' : metric.kind,
-      metric.labels.map(code).join(', '),
-      statsdKeys(metric).map(code).join(', '),
-      prose(metric.help),
-    ]);
-  return table(['Prometheus', 'kind', 'labels', 'statsd', 'meaning'], rows);
+    .map((metric) => `- ${[nameOf(metric), ...statsdKeys(metric).map(code)].join(', ')}: ${prose(metric.help)}`)
+    .join('\n');
 }
 
 /** Returns the names of all series of the declarations among the exports of the modules, as Prometheus stores them. */
@@ -28,6 +22,13 @@ export function seriesNames(...modules: readonly Readonly<Record<string, unknown
       kind === 'duration' ? ['_bucket', '_sum', '_count'].map((suffix) => `${name}${suffix}`) : [name],
     ),
   );
+}
+
+/** Returns the name with the names of the labels and, if it does not tell, the kind. Throws if the name misleads. */
+function nameOf({ kind, name, labels }: Metric): string {
+  if ((kind === 'counter') !== name.endsWith('_total')) throw new Error(`only counters end with _total, not ${name}`);
+  const series = code(labels.length === 0 ? name : `${name}{${labels.join(',')}}`);
+  return kind === 'duration' ? `${series} histogram` : series;
 }
 
 /** Returns the keys, with the names of labels in place of their values. */

@@ -5,56 +5,144 @@
 import { isJsonObject, type JsonObject, type JsonValue } from '@nodepool/core';
 import { code, prose, table } from './markdown.js';
 
+export interface ReferenceOptions {
+  /** Level of the headings. Default: 2. */
+  readonly depth?: number;
+  /** A schema that another page describes: keys with the same meaning are omitted, and differences listed. */
+  readonly base?: JsonObject;
+  /** Paths of the mappings with a table of their own. The rows of the others follow that of their key. Default: all. */
+  readonly tables?: ReadonlySet<string>;
+  /** Paths of mappings whose keys another page describes. */
+  readonly elsewhere?: ReadonlySet<string>;
+}
+
+/** The row of a key. `type` and `meaning` identify what `base` describes, too. */
+interface Row {
+  readonly key: string;
+  readonly type: string;
+  readonly default: string;
+  readonly isRequired: boolean;
+  readonly isNew: boolean;
+  readonly meaning: string;
+}
+
 interface Section {
   readonly path: string;
   readonly schema: JsonObject;
+  /** Undefined if the row of the key has the same description. */
+  readonly description: string | undefined;
+  readonly rows: readonly Row[];
 }
 
-/** Returns the tables; `depth` is the level of their headings. Throws if a key has no description. */
-export function schemaReference(schema: JsonObject, depth = 2): string {
-  return sectionsOf(schema)
-    .map((section) => sectionText(section, '#'.repeat(depth)))
+/** Returns the tables. Throws if a key has no description. */
+export function schemaReference(schema: JsonObject, options: ReferenceOptions = {}): string {
+  const { depth = 2, base } = options;
+  const described = new Map((base === undefined ? [] : sectionsOf(base, options)).map((each) => [each.path, each]));
+  return sectionsOf(schema, options)
+    .map((section) => sectionText(section, '#'.repeat(depth), described.get(section.path)))
+    .filter((text) => text !== '')
     .join('\n\n');
 }
 
-/** Returns the mappings of the schema, each before the mappings inside it. */
-function sectionsOf(root: JsonObject): readonly Section[] {
+/** Returns the mappings of the schema that have a table, each before the mappings inside it. */
+function sectionsOf(root: JsonObject, { tables, elsewhere }: ReferenceOptions): readonly Section[] {
   const sections: Section[] = [];
-  const visit = (path: string, schema: JsonObject): void => {
-    sections.push({ path, schema });
-    for (const [key, property] of Object.entries(propertiesOf(schema))) {
-      const inner = innerOf(property);
-      if (inner !== undefined) visit(`${path === '' ? '' : `${path}.`}${key}${inner.suffix}`, inner.schema);
-    }
+  const visit = (path: string, schema: JsonObject, outer?: JsonObject): void => {
+    const rows: Row[] = [];
+    const inner: (() => void)[] = [];
+    const addRows = (prefix: string, mapping: JsonObject): void => {
+      const required = new Set(strings(mapping['required']));
+      for (const [key, property] of Object.entries(propertiesOf(mapping))) {
+        const name = `${prefix}${key}`;
+        const row = rowOf(name, property, required.has(key), path);
+        const below = innerOf(property);
+        const pathBelow = `${path === '' ? '' : `${path}.`}${name}${below?.suffix ?? ''}`;
+        const hasTable = below !== undefined && tables?.has(pathBelow) !== false;
+        if (below === undefined || hasTable) rows.push(row);
+        if (below === undefined) continue;
+        if (hasTable) {
+          inner.push(() => visit(pathBelow, below.schema, property));
+        } else {
+          rows.push({ ...row, meaning: [row.meaning, ...rulesOf(below.schema)].join(' ') });
+          if (elsewhere?.has(pathBelow) !== true) addRows(`${name}${below.suffix}.`, below.schema);
+        }
+      }
+    };
+    addRows('', schema);
+    const { description } = schema;
+    const isOwn = path !== '' && typeof description === 'string' && description !== outer?.['description'];
+    sections.push({ path, schema, description: isOwn ? prose(description) : undefined, rows });
+    for (const each of inner) each();
   };
   visit('', root);
   return sections;
 }
 
-function sectionText({ path, schema }: Section, marks: string): string {
-  const required = new Set(strings(schema['required']));
-  const rows = Object.entries(propertiesOf(schema)).map(([key, property]) => {
-    const description = property['description'];
-    if (typeof description !== 'string') throw new Error(`the key ${path}.${key} has no description in its schema`);
-    const meaning = property['compatible'] === false ? `(new) ${prose(description)}` : prose(description);
-    return [code(key), typeText(property), required.has(key) ? 'required' : defaultText(property), meaning];
+function rowOf(key: string, property: JsonObject, isRequired: boolean, path: string): Row {
+  const { description } = property;
+  if (typeof description !== 'string') throw new Error(`the key ${path}.${key} has no description in its schema`);
+  return {
+    key,
+    type: typeText(property),
+    default: defaultText(property),
+    isRequired,
+    isNew: property['compatible'] === false,
+    meaning: prose(description),
+  };
+}
+
+function sectionText(section: Section, marks: string, base: Section | undefined): string {
+  const { path, schema, description, rows } = section;
+  const described = new Map((base?.rows ?? []).map((row) => [row.key, row]));
+  const own = rows.filter((row) => {
+    const same = described.get(row.key);
+    return same?.type !== row.type || same.meaning !== row.meaning;
   });
-  const { description } = schema;
-  const rules = [schema, ...objects(schema['allOf'])].flatMap(ruleText);
   const others = schema['additionalProperties'];
-  return [
-    path === '' ? undefined : `${marks} ${code(path)}`,
-    path !== '' && typeof description === 'string' ? prose(description) : undefined,
-    table(['key', 'type', 'default', 'meaning'], rows),
-    rules.length === 0 ? undefined : rules.join(' '),
+  const known = new Set(base === undefined ? [] : rulesOf(base.schema));
+  const parts = [
+    own.length === 0 ? undefined : table(['key', 'type', 'meaning'], own.map(cellsOf)),
+    base === undefined ? undefined : differences(rows, own, described),
+    rulesOf(schema)
+      .filter((rule) => !known.has(rule))
+      .join(' '),
     isJsonObject(others) && rows.length > 0 ? `Other keys are allowed, too: ${typeText(others)} each.` : undefined,
+  ].filter((part) => part !== undefined && part !== '');
+  if (parts.length === 0) return '';
+  const heading = path === '' ? undefined : `${marks} ${code(path)}`;
+  const introduction = base === undefined ? description : undefined;
+  return [heading, introduction, ...parts].filter((part) => part !== undefined).join('\n\n');
+}
+
+function cellsOf({ key, type, default: value, isRequired, isNew, meaning }: Row): readonly string[] {
+  const texts = [isNew ? '(new)' : '', meaning, value === '' || isRequired ? '' : `Default: ${value}.`];
+  return [code(key), isRequired ? `${type}, required` : type, texts.filter((text) => text !== '').join(' ')];
+}
+
+/** Describes how the omitted rows differ from those that the other page shows. */
+function differences(rows: readonly Row[], own: readonly Row[], described: ReadonlyMap<string, Row>): string {
+  const common = rows.flatMap((row) => {
+    const other = own.includes(row) ? undefined : described.get(row.key);
+    return other === undefined ? [] : [[row, other] as const];
+  });
+  const absent = [...described.keys()].filter((key) => rows.every((row) => row.key !== key));
+  const outermost = absent.filter((key) => !absent.some((other) => key.startsWith(`${other}.`)));
+  const required = common.filter(([row, other]) => row.isRequired && !other.isRequired);
+  const defaults = common.filter(([row, other]) => row.default !== other.default && !row.isRequired);
+  const isNew = common.filter(([row, other]) => row.isNew && !other.isNew);
+  const list = (pairs: readonly (readonly [Row, Row])[]): string => pairs.map(([{ key }]) => code(key)).join(', ');
+  return [
+    outermost.length === 0 ? '' : `Not available: ${outermost.map(code).join(', ')}.`,
+    required.length === 0 ? '' : `Required: ${list(required)}.`,
+    defaults.length === 0 ? '' : `Other defaults: ${defaults.map(([row]) => defaultOf(row)).join(', ')}.`,
+    isNew.length === 0 ? '' : `(new): ${list(isNew)}.`,
   ]
-    .filter((part) => part !== undefined)
-    .join('\n\n');
+    .filter((text) => text !== '')
+    .join(' ');
 }
 
 /** Returns the schema of a mapping, or of the items of a list of mappings, if its keys are defined. */
-function innerOf(property: JsonObject): { readonly suffix: string; readonly schema: JsonObject } | undefined {
+export function innerOf(property: JsonObject): { readonly suffix: string; readonly schema: JsonObject } | undefined {
   if (hasKeys(property)) return { suffix: '', schema: property };
   const items = property['items'];
   if (isJsonObject(items) && hasKeys(items)) return { suffix: '[]', schema: items };
@@ -66,9 +154,9 @@ function hasKeys(schema: JsonObject): boolean {
   return Object.keys(propertiesOf(schema)).length > 0;
 }
 
-const TYPE_NAMES: Readonly<Record<string, string>> = { array: 'list', object: 'mapping', integer: 'whole number' };
+const TYPE_NAMES: Readonly<Record<string, string>> = { array: 'list', object: 'mapping' };
 
-function typeText(schema: JsonObject): string {
+export function typeText(schema: JsonObject): string {
   if (schema['const'] !== undefined) return code(JSON.stringify(schema['const']));
   const choices = schema['enum'];
   if (Array.isArray(choices)) return choices.map((choice) => code(String(choice))).join(', ');
@@ -79,7 +167,10 @@ function typeText(schema: JsonObject): string {
   const names = types.map((type) => TYPE_NAMES[String(type)] ?? String(type));
   // A number that may also be written as a string (with a pattern) is a single type for readers.
   const shown = schema['pattern'] !== undefined && names.length > 1 ? names.filter(isNotString) : names;
-  if (types.length === 1 && types[0] === 'array' && isJsonObject(items)) return `list of ${plural(typeText(items))}`;
+  // The keys of a list of mappings show what it is.
+  if (types.length === 1 && types[0] === 'array' && isJsonObject(items) && !hasKeys(items)) {
+    return `list of ${plural(typeText(items))}`;
+  }
   return shown.join(' or ');
 }
 
@@ -91,9 +182,17 @@ function plural(type: string): string {
   return type.endsWith('s') || type.includes('`') || type.includes(' or ') ? type : `${type}s`;
 }
 
-function defaultText({ default: value }: JsonObject): string {
+export function defaultText({ default: value }: JsonObject): string {
   if (value === undefined) return '';
   return code(typeof value === 'string' ? value : JSON.stringify(value));
+}
+
+function defaultOf({ key, default: value }: Row): string {
+  return value === '' ? `no ${code(key)}` : code(`${key}: ${value.replaceAll('`', '')}`);
+}
+
+export function rulesOf(schema: JsonObject): readonly string[] {
+  return [schema, ...objects(schema['allOf'])].flatMap(ruleText);
 }
 
 /** Describes the other rules of a schema. Throws for an unsupported rule, because it would be missing on the page. */
@@ -122,7 +221,7 @@ function requirements(branches: JsonValue | undefined): readonly string[] | unde
   return keys.length === 0 || keys.includes('') ? undefined : keys;
 }
 
-function propertiesOf(schema: JsonObject): Readonly<Record<string, JsonObject>> {
+export function propertiesOf(schema: JsonObject): Readonly<Record<string, JsonObject>> {
   const properties = schema['properties'];
   if (!isJsonObject(properties)) return {};
   return Object.fromEntries(
@@ -134,7 +233,7 @@ function objects(value: JsonValue | undefined): readonly JsonObject[] {
   return Array.isArray(value) ? value.filter(isJsonObject) : [];
 }
 
-function strings(value: JsonValue | undefined): readonly string[] {
+export function strings(value: JsonValue | undefined): readonly string[] {
   return Array.isArray(value) ? value.filter((each) => typeof each === 'string') : [];
 }
 

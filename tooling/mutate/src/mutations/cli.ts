@@ -15,7 +15,7 @@ export const CLI: readonly Mutation[] = inPackage('packages/cli', [
     find: 'if (answer.trim() !== provider) throw',
     replace: "if (answer.trim() === '') throw",
     breaks: 'Records are erased only if the user types the name of the provider.',
-    tests: ['image-commands.test.ts'],
+    tests: ['provider-commands.test.ts'],
   },
   {
     id: 'cli-name-of-build',
@@ -55,7 +55,7 @@ export const CLI: readonly Mutation[] = inPackage('packages/cli', [
     find: 'await handle.chmod(mode & 0o7777);',
     replace: '',
     breaks: 'A replaced file retains its permissions.',
-    tests: ['image-commands.test.ts'],
+    tests: ['image-data.test.ts'],
   },
   {
     id: 'cli-adopted-twice',

@@ -7,7 +7,7 @@ export const DRIVER_AZURE: readonly Mutation[] = inPackage('packages/driver-azur
     find: "const next = stringAt(page, 'nextLink');",
     replace: "const next = page['value'].length === 0 ? undefined : stringAt(page, 'nextLink');",
     breaks: 'A list continues after an empty page.',
-    tests: ['launch.test.ts', 'contract.test.ts'],
+    tests: ['deletion.test.ts', 'contract.test.ts'],
   },
   {
     id: 'azure-foreign-link',
@@ -31,7 +31,7 @@ export const DRIVER_AZURE: readonly Mutation[] = inPackage('packages/driver-azur
     find: 'const loose = nics.filter((nic) => nic.properties?.virtualMachine === undefined);',
     replace: 'const loose = nics;',
     breaks: 'The interface of a VM is not leaked.',
-    tests: ['copies.test.ts', 'launch.test.ts', 'contract.test.ts'],
+    tests: ['copies.test.ts', 'deletion.test.ts', 'contract.test.ts'],
   },
   {
     id: 'azure-attached-disk',
@@ -39,7 +39,7 @@ export const DRIVER_AZURE: readonly Mutation[] = inPackage('packages/driver-azur
     find: 'disks.filter((disk) => disk.managedBy === undefined)',
     replace: 'disks',
     breaks: 'The disk of a VM is not leaked.',
-    tests: ['copies.test.ts', 'launch.test.ts', 'contract.test.ts'],
+    tests: ['copies.test.ts', 'deletion.test.ts', 'contract.test.ts'],
   },
   {
     id: 'azure-copied-resource',
@@ -55,7 +55,7 @@ export const DRIVER_AZURE: readonly Mutation[] = inPackage('packages/driver-azur
     find: "if (answer === 'there') this.state = 'start';",
     replace: "if (answer === 'there') return this.finish();",
     breaks: 'A deletion ends when Azure has no such VM.',
-    tests: ['launch.test.ts', 'contract.test.ts'],
+    tests: ['deletion.test.ts', 'contract.test.ts'],
   },
   {
     id: 'azure-answer-of-proxy',
@@ -71,7 +71,7 @@ export const DRIVER_AZURE: readonly Mutation[] = inPackage('packages/driver-azur
     find: 'if (now - this.missingSince < SETTLE_MS) return;',
     replace: '',
     breaks: 'A VM may be unknown for a while after its creation.',
-    tests: ['launch.test.ts', 'contract.test.ts'],
+    tests: ['launch-faults.test.ts', 'contract.test.ts'],
   },
   {
     id: 'azure-outdated-size',
@@ -79,7 +79,7 @@ export const DRIVER_AZURE: readonly Mutation[] = inPackage('packages/driver-azur
     find: 'if (size === undefined || size.refused !== undefined) size = await find(REFUSED_MAX_AGE_MS);',
     replace: '',
     breaks: 'An old list of sizes does not refuse a size.',
-    tests: ['launch.test.ts', 'config.test.ts', 'errors.test.ts'],
+    tests: ['launch-faults.test.ts', 'config.test.ts', 'errors.test.ts'],
   },
   {
     id: 'azure-file-without-checksum',

@@ -280,8 +280,8 @@ export const DRIVER_METASTATIC: readonly Mutation[] = [
     {
       id: 'backing-abandoned-damaged',
       file: 'maintenance/abandoned-backing.ts',
-      find: 'if (!backingOwnersOf(node).includes(owner)) continue;',
-      replace: 'if (node.user_data === null) continue;',
+      find: 'if (node === undefined || !backingOwnersOf(node).includes(owner)) continue;',
+      replace: 'if (node === undefined || node.user_data === null) continue;',
       breaks: 'Backing nodes with damaged data of a removed provider are released.',
       tests: ['backing-nodes.test.ts'],
     },

@@ -10,7 +10,7 @@ export const LAUNCHER_TROUBLE: readonly Mutation[] = inPackage('packages/launche
   {
     id: 'launcher-failures-together',
     file: 'capacity/circuit-breaker.ts',
-    find: "(this.current === 'open' || startedAt < this.opened.at)",
+    find: "this.current === 'open' || startedAt < this.admitted",
     replace: "this.current === 'open'",
     breaks: 'The failure of a launch that began before a breaker opened does not open it again.',
     tests: BREAKER,
@@ -82,9 +82,17 @@ export const LAUNCHER_TROUBLE: readonly Mutation[] = inPackage('packages/launche
   {
     id: 'launcher-own-list',
     file: 'provider/instance-checks.ts',
-    find: 'this.running ??= this.list()',
-    replace: 'this.running = this.list()',
+    find: 'this.running ??= driverCall(',
+    replace: 'this.running = driverCall(',
     breaks: 'Hand-overs at the same time share one list.',
+    tests: INSTANCES,
+  },
+  {
+    id: 'launcher-list-for-limits',
+    file: 'provider/provider-runtime.ts',
+    find: '(await this.instances.list(call)).instances',
+    replace: 'provider.listNodes(call)',
+    breaks: 'A list for another purpose counts before a hand-over.',
     tests: INSTANCES,
   },
   {

@@ -3,6 +3,7 @@
 import { existsSync } from 'node:fs';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { answerText } from '@nodepool/core';
 import { freePorts } from '@nodepool/dev-zookeeper';
 import { labelsOffered, noNodesLeft, Program, registeredPools } from '@nodepool/harness';
 import { openRequestor } from '@nodepool/requestor';
@@ -112,7 +113,7 @@ export class Site {
   /** Returns the launcher's Prometheus metrics. */
   async metrics(signal: AbortSignal): Promise<string> {
     const answer = await fetch(`http://127.0.0.1:${this.port}/metrics`, { signal });
-    return await answer.text();
+    return await answerText(answer.body, { signal });
   }
 
   /** Starts another installed program, waits until it serves `path` at the port, and stops it. */

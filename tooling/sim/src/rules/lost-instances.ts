@@ -50,7 +50,9 @@ export function fulfilledNodesExist(view: CheckerView): Rule {
   return {
     number: 'S2',
     listed(listing) {
-      newest.set(`${listing.launcher} ${listing.provider}`, listing);
+      const key = `${listing.launcher} ${listing.provider}`;
+      // A listing that was requested earlier may arrive later.
+      if (listing.requestedAt >= (newest.get(key)?.requestedAt ?? -Infinity)) newest.set(key, listing);
     },
     committed({ nodes }) {
       for (const { id, before, after } of nodes) {

@@ -1,7 +1,7 @@
 /** A minimal client of the OpenStack APIs for test cases: it logs in, resolves endpoints, and returns raw answers. */
 
 import { readFile } from 'node:fs/promises';
-import { isJsonObject, systemClock, type JsonObject, type JsonValue } from '@nodepool/core';
+import { answerText, isJsonObject, systemClock, type JsonObject, type JsonValue } from '@nodepool/core';
 import { parse } from 'yaml';
 import type { ServiceName } from '../services.js';
 
@@ -18,7 +18,7 @@ const CATALOG_TYPES: Readonly<Record<Exclude<ServiceName, 'identity'>, string>> 
   volume: 'volumev3',
 };
 
-export interface ApiRequest {
+export interface RequestParts {
   /** Sent as JSON. */
   readonly json?: unknown;
   /** Sent unchanged. */
@@ -82,11 +82,11 @@ export class ApiClient {
     return service === 'network' ? `${endpoint}/v2.0` : endpoint;
   }
 
-  get(service: ServiceName, path: string, request: ApiRequest = {}): Promise<ApiAnswer> {
+  get(service: ServiceName, path: string, request: RequestParts = {}): Promise<ApiAnswer> {
     return this.call(service, 'GET', path, request);
   }
 
-  post(service: ServiceName, path: string, json: unknown, request: ApiRequest = {}): Promise<ApiAnswer> {
+  post(service: ServiceName, path: string, json: unknown, request: RequestParts = {}): Promise<ApiAnswer> {
     return this.call(service, 'POST', path, { json, ...request });
   }
 
@@ -98,12 +98,12 @@ export class ApiClient {
     return this.call(service, 'DELETE', path, {});
   }
 
-  call(service: ServiceName, method: string, path: string, request: ApiRequest): Promise<ApiAnswer> {
+  call(service: ServiceName, method: string, path: string, request: RequestParts): Promise<ApiAnswer> {
     return send(this.endpoint(service) + path, method, request, this.token);
   }
 
   /** Calls an absolute URL, e.g. a link. */
-  at(url: string, request: ApiRequest = {}): Promise<ApiAnswer> {
+  at(url: string, request: RequestParts = {}): Promise<ApiAnswer> {
     return send(url, 'GET', request, this.token);
   }
 
@@ -153,12 +153,13 @@ async function readCloud(
   return { authUrl, credentials: { auth: { identity, scope: { project } } } };
 }
 
-async function send(url: string, method: string, request: ApiRequest, token: string): Promise<ApiAnswer> {
+async function send(url: string, method: string, request: RequestParts, token: string): Promise<ApiAnswer> {
   const own = request.token === undefined ? token : request.token;
   const body = request.json === undefined ? request.data : JSON.stringify(request.json);
+  const signal = AbortSignal.timeout(CALL_TIMEOUT_MS);
   const response = await fetch(url, {
     method,
-    signal: AbortSignal.timeout(CALL_TIMEOUT_MS),
+    signal,
     headers: {
       ...(own === null ? {} : { 'X-Auth-Token': own }),
       ...(request.json === undefined ? {} : { 'Content-Type': 'application/json' }),
@@ -166,7 +167,7 @@ async function send(url: string, method: string, request: ApiRequest, token: str
     },
     ...(body === undefined ? {} : { body }),
   });
-  const text = await response.text();
+  const text = await answerText(response.body, { signal });
   const json = (): JsonObject => {
     const value: unknown = JSON.parse(text);
     if (!isJsonObject(value)) throw new Error(`${method} ${url}: not a JSON object: ${text}`);

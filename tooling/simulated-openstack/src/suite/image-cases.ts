@@ -2,7 +2,7 @@
 
 import { strict as assert } from 'node:assert';
 import { createHash } from 'node:crypto';
-import { type ApiAnswer, type ApiRequest, textOf } from './api-client.js';
+import { type ApiAnswer, type RequestParts, textOf } from './api-client.js';
 import { casesOf, hasKeys, noId, refused, refusedInHtml, type ApiCase, type TestBed } from './test-bed.js';
 
 const imageCase = casesOf('image');
@@ -50,7 +50,7 @@ async function create(bed: TestBed, more: object = {}): Promise<ApiAnswer> {
   return answer;
 }
 
-function upload(bed: TestBed, id: string, request: ApiRequest): Promise<ApiAnswer> {
+function upload(bed: TestBed, id: string, request: RequestParts): Promise<ApiAnswer> {
   return bed.demo.call('image', 'PUT', `/images/${id}/file`, { headers: OCTETS, ...request });
 }
 

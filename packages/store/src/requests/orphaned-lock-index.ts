@@ -1,5 +1,5 @@
 /** Uncontended lock directories whose request no longer exists, updated with every change. */
-export class OrphanedLocks {
+export class OrphanedLockIndex {
   private readonly directories = new Set<string>();
   private readonly orphans = new Set<string>();
 
