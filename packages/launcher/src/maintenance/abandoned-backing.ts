@@ -92,8 +92,7 @@ export class AbandonedBacking implements Controller {
     if (provider === undefined || this.isConfigured(provider)) return false;
     const { store } = this.context;
     for (const { provider_name: name } of store.components.pools()) if (name === provider) return false;
-    for (const _entry of store.nodes.ofProvider(provider)) return false;
-    return store.complete;
+    return store.complete && !store.nodes.hasNodesOf(provider);
   }
 
   private async reconcile(owner: string): Promise<Reconciled> {

@@ -38,9 +38,8 @@ const NO_DATA = new Uint8Array();
  */
 const MAX_GUARDED = 20;
 
-/** Delays of reads of nodes that other launchers handle, milliseconds: while locked, and after the lock is released. */
-const LOCKED_DELAY_MS = 1000;
-const UNLOCKED_DELAY_MS = 300;
+/** Delay of reads of nodes that other launchers handle, milliseconds. */
+const OTHERS_DELAY_MS = 1000;
 
 /** Number of locks that are read at the same time. */
 const READ_BATCH = 500;
@@ -100,7 +99,7 @@ export class NodeStore {
           if (before === undefined) this.nextIds.seen(place.id);
           this.table.put(place.id, znode);
         } else if (before !== undefined) return;
-        else if (place?.kind === 'contender') this.table.contenderAdded(place.id);
+        else if (place?.kind === 'contender') this.table.contenderAdded(place.id, this.changeWithLock(place.id));
         else if (place?.kind === 'foreign') this.table.foreignAdded(place.id, znode.path);
       },
       onRemove: ({ path }) => {
@@ -146,6 +145,11 @@ export class NodeStore {
   /** Iterates over nodes that are `ready`, unlocked and not allocated, oldest first. */
   available(query: { readonly label: string; readonly provider: string; readonly pool: string }): Iterable<NodeEntry> {
     return this.byAvailability.select(availabilityKey(query.provider, query.pool, query.label), this.table.entries);
+  }
+
+  /** Returns true if a node of the provider has a record. */
+  hasNodesOf(provider: string): boolean {
+    return this.byProvider.has(provider);
   }
 
   ofProvider(provider: string): Iterable<NodeEntry> {
@@ -235,8 +239,17 @@ export class NodeStore {
   private readDelayMs(id: string): number {
     if (this.otherNodes?.mayBeOld() !== true) return 0;
     const node = this.table.entries.get(id)?.node;
-    if (node === undefined || !this.otherNodes.has(node)) return 0;
-    return this.table.isContended(id) ? LOCKED_DELAY_MS : UNLOCKED_DELAY_MS;
+    return node !== undefined && this.otherNodes.has(node) ? OTHERS_DELAY_MS : 0;
+  }
+
+  /**
+   * Returns the pending read of a node that its requestor locks, and changes with the same transaction. No launcher has
+   * anything to do with the node, so its lock may be shown together with the change.
+   */
+  private changeWithLock(id: string): Promise<void> | undefined {
+    const node = this.table.entries.get(id)?.node;
+    if (node?.state !== 'ready' || node.allocated_to === null || this.readDelayMs(id) === 0) return undefined;
+    return this.context.caches.pendingRead(nodePath(id));
   }
 
   /** Creates records whose ids were not foretold. */

@@ -20,6 +20,11 @@ export class KeyIndex<E> {
     if (to !== undefined) this.add(to, id);
   }
 
+  /** Returns true if an entry has the key. */
+  has(key: string): boolean {
+    return this.byKey.has(key);
+  }
+
   /** Returns the present ids; later changes do not affect the result. */
   ids(key: string): readonly string[] {
     return this.byKey.get(key)?.snapshot() ?? NO_KEYS;

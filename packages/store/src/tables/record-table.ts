@@ -184,10 +184,13 @@ export class RecordTable<D extends Stated, E extends RecordEntry<{ readonly id: 
     this.contenderAdded(id);
   }
 
-  contenderAdded(id: string): void {
+  /** `reading`: a pending read of the record; its entry shows the lock when the read is done. */
+  contenderAdded(id: string, reading?: Promise<void>): void {
     const count = this.contenders.get(id) ?? 0;
     this.contenders.set(id, count + 1);
-    if (count === 0) this.lockChanged(id, true);
+    if (count > 0) return;
+    if (reading === undefined) this.lockChanged(id, true);
+    else this.lockRead(id, reading);
   }
 
   /**
@@ -202,7 +205,11 @@ export class RecordTable<D extends Stated, E extends RecordEntry<{ readonly id: 
     }
     this.contenders.delete(id);
     if (reading === undefined) this.lockChanged(id, false);
-    else void reading.then(() => this.lockChanged(id, this.contenders.has(id)));
+    else this.lockRead(id, reading);
+  }
+
+  private lockRead(id: string, reading: Promise<void>): void {
+    void reading.then(() => this.lockChanged(id, this.contenders.has(id)));
   }
 
   private lockChanged(id: string, locked: boolean): void {
