@@ -5,31 +5,29 @@
 
 ARG NODE_IMAGE=docker.io/library/node:24.21.0-bookworm-slim
 
-# Builds the packages from this checkout.
+# Packs the packages of this checkout, and installs them as a site does, without development dependencies. One layer keeps
+# the installation only.
 FROM ${NODE_IMAGE} AS build
 WORKDIR /src
 COPY . .
 RUN npm install --global "$(node -p 'require("./package.json").packageManager')" \
-  && pnpm install --frozen-lockfile \
-  && pnpm pack:all --site /packages
-
-# Installs them as a site does, without development dependencies.
-FROM ${NODE_IMAGE} AS install
-WORKDIR /opt/nodepool
-COPY --from=build /packages /packages
-RUN npm init --yes \
+  && pnpm install --frozen-lockfile --loglevel=error \
+  && pnpm pack:all --site /packages \
+  && mkdir /opt/nodepool && cd /opt/nodepool \
+  && npm init --yes \
   && npm install --omit=dev --no-audit --no-fund --ignore-scripts /packages/*.tgz \
-  && npm sbom --omit=dev --sbom-format=cyclonedx >nodepool.cdx.json
+  && npm sbom --omit=dev --sbom-format=cyclonedx >nodepool.cdx.json \
+  && rm -rf /src/* /packages /root/.cache /root/.local /root/.npm
 
 FROM ${NODE_IMAGE} AS base
+ENV PATH=/opt/nodepool/node_modules/.bin:$PATH NODE_ENV=production
 RUN apt-get update \
   && apt-get install --yes --no-install-recommends openssh-client tini \
-  && rm -rf /var/lib/apt/lists/*
-RUN groupadd --system --gid 10001 nodepool \
+  && rm -rf /var/lib/apt/lists/* \
+  && groupadd --system --gid 10001 nodepool \
   && useradd --system --uid 10001 --gid nodepool --home-dir /var/lib/nodepool --create-home nodepool \
   && install --directory --owner=nodepool --group=nodepool /etc/nodepool /var/log/nodepool
-COPY --from=install /opt/nodepool /opt/nodepool
-ENV PATH=/opt/nodepool/node_modules/.bin:$PATH NODE_ENV=production
+COPY --from=build /opt/nodepool /opt/nodepool
 WORKDIR /var/lib/nodepool
 USER nodepool
 

@@ -3,14 +3,17 @@
 # what each image contains to .tools/sbom: the npm packages as CycloneDX, and the Debian packages as a list. Without access
 # to a registry of images, a minimal Debian with this machine's Node.js takes the place of the base image.
 #
-# Usage: tooling/setup/container.sh [TARGET...]      default: launcher cli; builder downloads 400 MB of packages
+# Usage: tooling/setup/container.sh [TARGET...]      default: launcher cli; builder downloads 35 MB of packages
 #
 #   --all   all targets
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
-# Neither needs namespaces or mounts of the kernel, which containers and CI machines often refuse.
-export STORAGE_DRIVER=vfs BUILDAH_ISOLATION=chroot
+# Containers and CI machines often refuse the namespaces of other isolations, and the mounts of overlay. The driver vfs
+# copies the whole image for every step.
+export BUILDAH_ISOLATION=chroot
+buildah --storage-driver "${STORAGE_DRIVER:=overlay}" info >/dev/null 2>&1 || STORAGE_DRIVER=vfs
+export STORAGE_DRIVER
 
 targets=("$@")
 [ $# -gt 0 ] || targets=(launcher cli)

@@ -292,7 +292,7 @@ function addHelp(program: Command): void {
 function addCompletion(program: Command, io: ProcessIo): void {
   const completion = program
     .command('completion')
-    .description('print the completion script')
+    .description('print the completion script for bash, zsh or fish')
     .addArgument(new Argument('<shell>', 'your shell').choices(['bash', 'zsh', 'fish']))
     .action((shell: Completion.Shell) =>
       (load('./commands/completion.js') as typeof Completion).completion(io, program, shell),

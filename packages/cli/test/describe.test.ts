@@ -228,10 +228,22 @@ describe('nodepool describe with launchers', () => {
 it('nodepool describe reaches a launcher on this machine, and one with an IPv6 address', () => {
   const component = { kind: 'launcher', state: 'running', version: '1', model_api: 0 } as const;
   const entries = [
-    { path: 'a', component: { ...component, hostname: 'here', webapp: { host: 'here.example.org', port: 8005 } } },
-    { path: 'b', component: { ...component, hostname: 'there', webapp: { host: 'there.example.org', port: 8006 } } },
-    { path: 'c', component: { ...component, hostname: 'here', webapp: { host: '2001:db8::1', port: 8007 } } },
-    { path: 'd', component: { ...component, hostname: 'old' } },
+    {
+      path: 'a',
+      session: 1n,
+      component: { ...component, hostname: 'here', webapp: { host: 'here.example.org', port: 8005 } },
+    },
+    {
+      path: 'b',
+      session: 1n,
+      component: { ...component, hostname: 'there', webapp: { host: 'there.example.org', port: 8006 } },
+    },
+    {
+      path: 'c',
+      session: 1n,
+      component: { ...component, hostname: 'here', webapp: { host: '2001:db8::1', port: 8007 } },
+    },
+    { path: 'd', session: 1n, component: { ...component, hostname: 'old' } },
   ];
   expect(launcherUrls({ all: () => entries }, 'here')).toEqual([
     'http://[2001:db8::1]:8007',

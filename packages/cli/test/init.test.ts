@@ -4,7 +4,9 @@ import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from '@jest/globals';
+import type { SiteGuide } from '@nodepool/core';
 import { run } from '../src/index.js';
+import { settingsOf } from '../src/init/answers.js';
 import { CapturedOutput } from './console.js';
 
 let folder: string;
@@ -75,14 +77,20 @@ it('names the missing option and the entries of the cloud without a terminal, an
   expect(await readdir(folder)).toEqual([]);
 });
 
-it('names all missing options at once without a terminal', async () => {
-  const { code, out } = await cli(['init', '--driver', 'example']);
+it('names all missing and wrong options in one run without a terminal', async () => {
+  const { code, out } = await cli(['init', '--driver', 'example', '--zone', 'zone-9']);
   expect(code).toBe(1);
-  expect(out.noted).toMatch(
-    /machine type with --machine-type; the cloud has:\n[\s\S]*image with --image; the cloud has:\n/,
-  );
-  const settings = await cli(['init', '--driver', 'azure']);
-  expect(settings.out.noted).toMatch(/--set location=…\n[\s\S]*--set resource-group=…/);
+  expect(out.noted).toMatch(/choose the machine type with --machine-type;/);
+  expect(out.noted).toMatch(/the cloud has no zone "zone-9";/);
+});
+
+it('reads a public key from the file that an answer names', async () => {
+  const guide: SiteGuide = { settings: [{ key: 'key', question: 'key' }], choices: {}, section: () => ({}) };
+  const asking = { out: new CapturedOutput(), ask: undefined, interrupted: new AbortController().signal };
+  const key = join(folder, 'id.pub');
+  await writeFile(key, 'ssh-ed25519 AAAA me@laptop\n');
+  expect(await settingsOf(asking, guide, { key })).toEqual({ key: 'ssh-ed25519 AAAA me@laptop' });
+  await expect(settingsOf(asking, guide, { key: `${folder}/missing.pub` })).rejects.toThrow(/cannot be read: .*ENOENT/);
 });
 
 it('refuses a machine type that the cloud does not have', async () => {

@@ -108,7 +108,7 @@ const imageSource: JsonObject = {
     url: {
       ...name,
       pattern: '^https?://',
-      description: 'Address of the file; may be compressed (`.gz`, `.xz`, `.zst`).',
+      description: 'Address of the file (http or https); may be compressed (`.gz`, `.xz`, `.zst`, `.bz2`).',
     },
     path: {
       ...name,
@@ -222,8 +222,7 @@ const label = mapping(
       ...optionalSeconds,
       default: 0,
       compatible: false,
-      description:
-        'Seconds since its creation before which a ready node is not deleted, in spite of the other ages, e.g. what the cloud bills at least.',
+      description: 'Age in seconds before which no ready node is deleted, e.g. what the cloud bills at least.',
     },
     'max-idle-time': {
       ...optionalSeconds,
@@ -265,7 +264,7 @@ const provider: JsonObject = {
     },
   },
   required: ['name'],
-  description: 'Clouds that provide nodes. Further keys are those of the driver.',
+  description: 'Clouds that provide nodes, with the options of all drivers and of their own.',
 };
 
 const limit: JsonObject = { type: ['integer', 'null'] };
@@ -333,7 +332,7 @@ export const configSchema: JsonSchema = {
         description: 'Seconds after which a held node is deleted. 0: never.',
       },
       diskimages: listOf(diskImage, 'Images that the builder builds.'),
-      providers: listOf(provider, 'Clouds that provide nodes. Further keys are those of the driver.'),
+      providers: listOf(provider, 'Clouds that provide nodes, with the options of all drivers and of their own.'),
       'tenant-resource-limits': listOf(tenantLimits, 'Limits per tenant.'),
       'fair-shares': fairSharesSchema,
       drivers: { ...listOf(driverAlias, 'Short names of driver packages.'), compatible: false },

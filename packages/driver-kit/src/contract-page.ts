@@ -11,9 +11,8 @@ export function contractPage(): string {
     '# The driver contract',
     wrapped(
       `Version ${CONTRACT_VERSION}. Each rule is a test in \`@nodepool/driver-kit\` ` +
-        '([how to run them](writing-a-driver.md#tests)). A failed test prints the reason and the version of its rule. ' +
-        'A test is skipped if the test cloud lacks what it needs. New minor versions add rules, new major versions ' +
-        'change them; ids never change.',
+        '([how to run them](writing-a-driver.md#tests)), which is skipped if the test cloud lacks what it needs. ' +
+        'New minor versions add rules, new major versions change them; ids never change.',
     ),
     ...RULE_GROUPS.flatMap(({ title, text, rules }) => [
       `## ${title}`,

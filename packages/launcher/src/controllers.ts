@@ -17,6 +17,7 @@ import { NodeExpiration } from './maintenance/node-expiration.js';
 import { OrphanedLocks } from './maintenance/orphaned-locks.js';
 import { DeletedRequests } from './maintenance/deleted-requests.js';
 import { DemandForecasts } from './supply/forecast/demand-forecasts.js';
+import type { Precedence } from './precedence/precedence.js';
 import { MinReady } from './supply/min-ready.js';
 import { ReadyNodeRemoval } from './supply/ready-node-removal.js';
 import type { ReadyTargets } from './supply/ready-targets.js';
@@ -25,7 +26,7 @@ import type { QuotaLedger } from './quota/quota-ledger.js';
 /** Creates the controllers of a launcher. `serves`: it serves the provider; `launches`: it also launches there. */
 export function createControllers(
   context: LauncherContext,
-  ledger: QuotaLedger,
+  { ledger, precedence }: { readonly ledger: QuotaLedger; readonly precedence: Precedence },
   serves: (provider: string) => boolean,
   launches: (provider: string) => boolean,
   targets: ReadyTargets,
@@ -38,8 +39,8 @@ export function createControllers(
     targets,
     abandoned,
     new AbandonedBacking(context, serves),
-    new NodeExpiration(context, serves),
-    new ReadyNodeRemoval(context, { serves, launches }, targets),
+    new NodeExpiration(context, serves, precedence),
+    new ReadyNodeRemoval(context, { serves, launches }, targets, precedence),
     new DeletedRequests(context, ledger, serves),
     new LostRequests(context, ledger),
     new OrphanedLocks(context),

@@ -13,7 +13,15 @@ import {
 } from '@nodepool/config';
 import type { Capacity, ProviderActivity, ProviderSummary, QueuePosition } from '@nodepool/status';
 import { silentDecisions, silentTimelines, withRetired } from '@nodepool/status';
-import { pauses, reasonOf, shortened, silentMetrics, type Driver, type ProviderConfig } from '@nodepool/core';
+import {
+  hasImageTests,
+  pauses,
+  reasonOf,
+  shortened,
+  silentMetrics,
+  type Driver,
+  type ProviderConfig,
+} from '@nodepool/core';
 import type { ComponentData, ComponentHandle, ConfigurationFacts, WebEndpoint } from '@nodepool/store';
 import { CandidatePools } from './pool/candidate-pools.js';
 import { SlowLaunches } from './capacity/slow-launches.js';
@@ -29,6 +37,7 @@ import { sharedUse } from './quota/shared-use.js';
 import { QuotaLedger } from './quota/quota-ledger.js';
 import { poolComponent } from './pool/pool-registration.js';
 import { ProviderRuntime, type ProvidersShare } from './provider/provider-runtime.js';
+import { Precedence } from './precedence/precedence.js';
 import { RequestScheduler } from './scheduling/request-scheduler.js';
 import { ReadyTargets } from './supply/ready-targets.js';
 import { TurnLimiter } from './quota/turn-limiter.js';
@@ -60,10 +69,13 @@ export class Launcher implements ProvidersShare {
   readonly ledger: QuotaLedger;
   readonly candidates: CandidatePools;
   readonly scheduler: RequestScheduler;
+  readonly precedence: Precedence;
   readonly labelLimiter: TurnLimiter;
   readonly slowLaunches: SlowLaunches;
   readonly waitLimits: WaitLimits;
   private stopped = false;
+  /** True if records of nodes that other launchers handle may be read late. */
+  private mayReadLate = false;
 
   constructor(options: LauncherOptions) {
     this.context = {
@@ -79,11 +91,18 @@ export class Launcher implements ProvidersShare {
     this.limits = new LimitMetrics(this.context.metrics);
     this.drivers = new DriversInUse(this.context.log, this.context.metrics);
     this.ledger = new QuotaLedger(this.context.store, this.order);
+    // Before the candidates, whose listeners rely on the order of launchers after the same change of the registry.
+    this.precedence = new Precedence(this.context.store, this.context.clock);
+    this.context.store.nodes.delayReads({
+      mayBeOld: () => this.mayReadLate,
+      has: ({ launcher, trial }) => (trial ?? null) === null && this.precedence.order.isOfOthers(launcher),
+    });
+    this.context.store.requests.delayReads();
     this.candidates = new CandidatePools(this.context.store.components, this.context.clock, this.context.log);
     this.labelLimiter = new TurnLimiter(this.context.clock, LABELS_PER_TURN);
     this.slowLaunches = new SlowLaunches(this.context.clock, this.context.capacity.breakers);
     this.waitLimits = new WaitLimits(this.context.store.requests, this.context.clock);
-    this.scheduler = new RequestScheduler(this.context, this.candidates, this.waitLimits, this.order);
+    this.scheduler = new RequestScheduler(this.context, this.candidates, this.waitLimits, this.order, this.precedence);
   }
 
   /** Returns the current work of the providers, for the stack dump and for explanations. */
@@ -142,7 +161,7 @@ export class Launcher implements ProvidersShare {
     });
     this.controllers = createControllers(
       this.context,
-      this.ledger,
+      this,
       (provider) => this.runtimes.has(provider),
       (provider) => this.runtimes.has(provider) && this.config?.providers.get(provider)?.createsNodes !== false,
       this.targets,
@@ -166,6 +185,7 @@ export class Launcher implements ProvidersShare {
     const parts = [...this.controllers, ...this.runtimes.values(), ...this.retired];
     await Promise.all(parts.map(async (part) => part.stop()));
     this.scheduler.stop();
+    this.precedence.stop();
     this.order.stop();
     this.waitLimits.stop();
     this.candidates.stop();
@@ -176,6 +196,7 @@ export class Launcher implements ProvidersShare {
   private async applyNow(config: NodepoolConfig): Promise<void> {
     await this.fingerprint(config);
     if (this.stopped) return;
+    this.mayReadLate = mayReadLate(config);
     this.ledger.setTenantLimits(config.tenantLimits);
     this.waitLimits.apply(config);
     this.applyShares(config);
@@ -335,6 +356,17 @@ export class Launcher implements ProvidersShare {
       unserved: Object.fromEntries(unserved) as Record<string, string>,
     };
   }
+}
+
+/**
+ * Returns true if no part of the configuration needs every change of every node at once. Limits of tenants do, because
+ * a node that is handed over counts for another tenant, and reviews of images, because records have their results.
+ */
+function mayReadLate({ tenantLimits, providers }: NodepoolConfig): boolean {
+  if (tenantLimits.size > 0) return false;
+  for (const { diskImages } of providers.values())
+    for (const { tests } of diskImages.values()) if (tests !== undefined && hasImageTests(tests)) return false;
+  return true;
 }
 
 /** Returns the provider and its driver if both are configured and the driver is loaded. */

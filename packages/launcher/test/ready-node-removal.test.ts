@@ -27,6 +27,15 @@ describe('a ready node that no request needs', () => {
     expect(world.cloud.existingInstances()).toHaveLength(1);
   });
 
+  it('is deleted together with all others', async () => {
+    await world.launcher([demo()], 'launcher1', idleFor());
+    const ids = await world.submitEach(6, ['small']);
+    for (const id of ids) await world.fulfilled(id);
+    for (const id of ids) await world.during(world.requestor.withdraw(id));
+    await world.clock.advance(IDLE_MS + 5000);
+    expect(world.nodes().size).toBe(0);
+  });
+
   it('is deleted although its requestor died before it locked the node', async () => {
     await world.launcher([demo()], 'launcher1', idleFor());
     const id = await world.submit(['small']);

@@ -190,6 +190,12 @@ export interface TreeCacheOptions {
    * not list them when it loads. Default: no such znodes.
    */
   readonly isLeaf?: (path: string) => boolean;
+  /**
+   * Returns the time (ms) for which the data of a created or changed znode may be missing or outdated, so that one
+   * read serves several changes. It is called once all events that arrived together are applied. `pendingReads` and
+   * `refresh` do not wait for this time. Default: 0 for all znodes.
+   */
+  readonly readDelayMs?: (path: string) => number;
 }
 
 /**
@@ -219,6 +225,13 @@ export interface TreeCache {
    * client's latest answer.
    */
   pendingReads(matches: (path: string) => boolean): Promise<void> | undefined;
+  /**
+   * Returns undefined if no read of this znode is pending. Otherwise, returns a promise that resolves once the result
+   * is in the cache, or the read has failed or become void. The read waits for as long as `readDelayMs` returns now.
+   */
+  pendingRead(path: string): Promise<void> | undefined;
+  /** Returns undefined if no read is pending, else a promise that resolves when all are done. Ends their delays. */
+  refresh(): Promise<void> | undefined;
   /**
    * Announces that this client is about to create, write (with a version) or delete these paths. The cache then takes
    * the result from `applied` instead of reading the znodes after their events. Call exactly one of the two functions

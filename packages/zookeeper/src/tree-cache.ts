@@ -123,6 +123,14 @@ class ZooKeeperTreeCache implements TreeCache, OutcomeHandler {
     return this.reads.answered((path) => this.nodes.byPath.get(path) === undefined && matches(path));
   }
 
+  pendingRead(path: string): Promise<void> | undefined {
+    return this.reads.answeredOne(path);
+  }
+
+  refresh(): Promise<void> | undefined {
+    return this.reads.answered(() => true);
+  }
+
   expect(paths: readonly string[]): WriteExpectation {
     const announced = paths.map((path) => {
       if (!this.contains(path) || !this.wantsData(path)) return undefined;
@@ -232,6 +240,8 @@ class ZooKeeperTreeCache implements TreeCache, OutcomeHandler {
       (path, error) => {
         if (reads === this.reads && !this.closed) this.retryLater(path, error, () => reads.request(path));
       },
+      this.clock,
+      this.settings.readDelayMs ?? (() => 0),
     );
     return reads;
   }

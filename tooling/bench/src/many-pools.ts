@@ -23,7 +23,7 @@ export class ManyPools {
   private readonly nodesPerPool: number;
   private readonly share: number;
 
-  /** `pools`: of each of the 20 providers, each of which has every `share`-th of the labels. */
+  /** `pools`: of each of the 20 providers. A provider has every `share`-th label. */
   constructor({ pools, labels, share }: { readonly pools: number; readonly labels: number; readonly share: number }) {
     this.share = share;
     this.pools = Array.from({ length: pools }, (_, index) => `pool-${index + 1}`);

@@ -26,6 +26,7 @@ import {
   singleRequests,
   throughBottleneck,
 } from './scenarios.js';
+import { measureSeveral } from './several-launchers.js';
 import { measureStartUp } from './start-up.js';
 import { measureStatic, STATIC_MACHINES } from './static-machines.js';
 import type { Row } from './table.js';
@@ -199,6 +200,7 @@ export const SCENARIOS: readonly Scenario[] = [
     { sections: STATIC_MACHINES },
   ),
   { letters: 'x', what: '1,000 slots of backing nodes requested at once', run: backingNodes },
+  { letters: 'z', what: 'several launchers on one ensemble', run: severalLaunchers },
   { letters: 'n', what: 'a provider beside one that hangs', run: besideHangingProvider },
   { letters: 'kubernetes', what: '200 pods at once', run: pods },
   { letters: 'o', what: '200 and 1,000 pools, 10,000 nodes and 5,000 requests', run: manyPools },
@@ -245,6 +247,31 @@ async function backingNodes(options: EnvironmentOptions): Promise<Outcome> {
     ],
     launchers,
     eventLoops: launchers.flatMap((facts) => loopsOf(facts, what)),
+  };
+}
+
+/** Compares three launchers of one label with one, and measures what a launcher spends on the lives of another. */
+async function severalLaunchers(options: EnvironmentOptions): Promise<Outcome> {
+  const { one, three, bystander } = await measureSeveral(options);
+  const ratio = three.cpuMsPerLife / one.cpuMsPerLife;
+  return {
+    rows: [
+      row('z  three launchers: ZooKeeper transactions per node life', three.transactionsPerLife, 4.5, plain, '-', true),
+      row('   … of one launcher', one.transactionsPerLife, undefined, plain, '-'),
+      row('   … processor time of all per node life', three.cpuMsPerLife, undefined, milliseconds, '-'),
+      row('   … relative to that of one launcher', ratio, undefined, plain, '-'),
+      row('   … 1,000 requests at once, all fulfilled', three.fulfilledMs, undefined, seconds, '-'),
+      row('   … by one launcher', one.fulfilledMs, undefined, seconds, '-'),
+      row(
+        '   a launcher of another provider: processor time per life',
+        bystander.furtherCpuMsPerLife,
+        undefined,
+        milliseconds,
+        '-',
+      ),
+    ],
+    launchers: [],
+    eventLoops: [],
   };
 }
 

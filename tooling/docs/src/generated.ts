@@ -31,7 +31,7 @@ export const GENERATED: readonly GeneratedPart[] = [
   {
     page: 'reference/configuration.md',
     name: 'nodepool.yaml',
-    make: () => schemaOutline(configSchema, ['labels', 'diskimages']),
+    make: () => schemaOutline(configSchema, ['labels', 'diskimages'], ['providers']),
   },
   { page: 'reference/configuration.md', name: 'secure file', make: secureKeys },
   {

@@ -14,15 +14,15 @@ interface Manifest {
 
 const page = readFileSync(join(REPOSITORY, 'docs', 'dependencies.md'), 'utf8');
 
-/** Returns the rows of the first table below a heading, by the names in code in their first cell. */
-function tableBelow(heading: string): (readonly string[])[] {
+/** Returns the entries below a heading: what is before the brackets, the texts in brackets, and the text after them. */
+function entriesBelow(heading: string): { names: string; brackets: readonly string[]; text: string }[] {
   const section = page.split(/^## /m).find((each) => each.startsWith(heading)) ?? '';
-  const rows = section.split('\n').filter((line) => line.startsWith('|'));
-  return rows.slice(2).map((row) =>
-    row
-      .split('|')
-      .slice(1, -1)
-      .map((cell) => cell.trim()),
+  return [...section.matchAll(/^- ([^(]*) \(([^)]*)\)(.*(?:\n {2}.*)*)/gm)].map(
+    ([, names = '', inner = '', text = '']) => ({
+      names,
+      brackets: inner.replaceAll(/\s+/g, ' ').split('; '),
+      text,
+    }),
   );
 }
 
@@ -62,7 +62,7 @@ describe('the page about dependencies', () => {
       for (const name of new Set(needs)) users[name] = [...(users[name] ?? []), folder].sort();
     }
     const documented = Object.fromEntries(
-      tableBelow('Published packages').flatMap(([names, folders = '']) =>
+      entriesBelow('Published packages').flatMap(({ names, brackets: [folders = ''] }) =>
         inCode(names).map((name) => [name, folders.split(', ').toSorted()]),
       ),
     );
@@ -76,26 +76,26 @@ describe('the page about dependencies', () => {
       ...[...tooling.values()].flatMap(({ dependencies, devDependencies }) => foreign(dependencies, devDependencies)),
     ].filter((name) => !published.has(name));
     const bundles = new Set([...packages.values()].flatMap(bundled));
-    const documented = tableBelow('Development tools').flatMap(([names]) => inCode(names));
+    const documented = entriesBelow('Development tools').flatMap(({ names }) => inCode(names));
     const own = documented.filter((name) => !published.has(name));
     expect(own.toSorted()).toEqual([...new Set(needed)].filter((name) => !bundles.has(name)).toSorted());
   });
 
-  it.each(tableBelow('Own code').map(([part = '', , reason = '']) => [part, reason]))(
+  it.each(entriesBelow('Own code').map(({ names, brackets: [paths = ''], text }) => [names, paths, text]))(
     'lists %s, which exists',
-    (part, reason) => {
-      const paths = inCode(part);
+    (_, listed, text) => {
+      const paths = inCode(listed);
       expect(paths.filter((path) => !existsSync(join(REPOSITORY, path)))).toEqual([]);
       expect(paths).not.toEqual([]);
-      expect(reason).not.toBe('');
+      expect(text).toMatch(/^\s+instead\s+of\s[^:]+:\s+\S/);
     },
   );
 
-  it('has a licence in each row', () => {
+  it('has a licence in each entry', () => {
     const licences = [
-      ...tableBelow('Published packages').map((cells) => cells[3]),
-      ...tableBelow('Development tools').map((cells) => cells[2]),
+      ...entriesBelow('Published packages').map(({ brackets }) => brackets[1]),
+      ...entriesBelow('Development tools').map(({ brackets }) => brackets[0]),
     ];
-    expect(licences.filter((licence) => !/^[A-Z][\w.-]+([,;] [A-Z][\w.-]+)*$/.test(licence ?? ''))).toEqual([]);
+    expect(licences.filter((licence) => !/^[A-Z][\w.-]+(, [A-Z][\w.-]+)*$/.test(licence ?? ''))).toEqual([]);
   });
 });

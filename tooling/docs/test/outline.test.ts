@@ -28,7 +28,7 @@ it('the list is nested as the file, with types, defaults and rules', () => {
   ]);
 });
 
-it('the keys of a section follow under its heading', () => {
+it('the keys of a section follow under its heading, those that another page describes do not', () => {
   const schema = { properties: { one: { properties: { a: text }, description: 'It.' }, two: text } };
   const outline = schemaOutline(schema, ['one']);
   expect(outline.split('\n').filter((line) => line !== '')).toEqual([
@@ -36,6 +36,10 @@ it('the keys of a section follow under its heading', () => {
     '- `two` string: A \\<text>.',
     '### `one`',
     '- `a` string: A \\<text>.',
+  ]);
+  expect(schemaOutline(schema, [], ['one']).split('\n')).toEqual([
+    '- `one` anything: It.',
+    '- `two` string: A \\<text>.',
   ]);
   expect(() => schemaOutline(schema, ['two'])).toThrow('no keys below two');
 });

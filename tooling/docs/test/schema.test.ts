@@ -1,4 +1,4 @@
-/** The reference tables that are generated from a schema. */
+/** The reference lists that are generated from a schema. */
 
 import { describe, expect, it } from '@jest/globals';
 import type { JsonObject } from '@nodepool/core';
@@ -7,7 +7,7 @@ import { schemaReference } from '../src/reference/schema.js';
 const described = { type: 'string', description: 'It.' };
 
 describe('the reference of a schema', () => {
-  it('has a row per key with its type, its meaning, and its default or "required"', () => {
+  it('has a line per key with its type, its meaning, and its default or "required"', () => {
     const text = schemaReference({
       properties: {
         name: { type: 'string', description: 'Its name.' },
@@ -15,15 +15,15 @@ describe('the reference of a schema', () => {
       },
       required: ['name'],
     });
-    expect(text.split('\n').slice(2)).toEqual([
-      '| `name` | string, required | Its name.               |',
-      '| `size` | integer          | Its size. Default: `3`. |',
+    expect(text.split('\n')).toEqual([
+      '- `name` string, required: Its name.',
+      '- `size` integer: Its size. Default: `3`.',
     ]);
   });
 
   it('marks keys that the Python Nodepool does not have', () => {
     const text = schemaReference({ properties: { zones: { ...described, compatible: false } } });
-    expect(text).toContain('(new) It.');
+    expect(text).toContain('- `zones` string (new): It.');
   });
 
   it('has a section per mapping and per list, named by its path', () => {
@@ -55,13 +55,13 @@ describe('the reference of a schema', () => {
         release: { type: ['string', 'number'], description: 'It.' },
       },
     });
-    expect(text).toMatch(/`port` +\| integer +\|/);
-    expect(text).toMatch(/`release` +\| string or number +\|/);
+    expect(text).toContain('`port` integer:');
+    expect(text).toContain('`release` string or number:');
   });
 
   it('escapes the markup in descriptions', () => {
     const text = schemaReference({ properties: { a: { type: 'string', description: '<x> | *y*' } } });
-    expect(text).toContain(String.raw`\<x> \| \*y\*`);
+    expect(text).toContain(String.raw`\<x> | \*y\*`);
   });
 
   it('describes a mapping once if its key has the same description', () => {
@@ -69,7 +69,7 @@ describe('the reference of a schema', () => {
     expect(schemaReference({ properties: { one: inner } }).split('A thing.')).toHaveLength(2);
   });
 
-  it('shows the keys of a mapping below its own key, unless the mapping has a table', () => {
+  it('shows the keys of a mapping below its own key, unless the mapping has a section', () => {
     const inner = {
       type: 'object',
       properties: { a: described, b: described },
@@ -77,18 +77,18 @@ describe('the reference of a schema', () => {
       description: 'A thing.',
     };
     const schema = { properties: { one: inner, two: inner, three: inner } };
-    const text = schemaReference(schema, { tables: new Set(['two']), elsewhere: new Set(['three']) });
+    const text = schemaReference(schema, { sections: new Set(['two']), elsewhere: new Set(['three']) });
     expect(text.match(/^## .*/gm)).toEqual(['## `two`']);
-    expect([...text.matchAll(/^\| `(\S+)`/gm)].map(([, key]) => key)).toEqual([
-      'one',
-      'one.a',
-      'one.b',
-      'two',
-      'three',
-      'a',
-      'b',
+    expect([...text.matchAll(/^( *- `\S+)`/gm)].map(([, key]) => key)).toEqual([
+      '- `one',
+      '  - `a',
+      '  - `b',
+      '- `two',
+      '- `three',
+      '- `a',
+      '- `b',
     ]);
-    expect(text).toContain('| A thing. Exactly one of `a`, `b` is required. |');
+    expect(text).toContain('- `one` mapping: A thing. Exactly one of `a`, `b` is required.');
   });
 
   it('shows what differs from a schema that another page describes', () => {
@@ -121,18 +121,14 @@ describe('the reference of a schema', () => {
         other: list({ e: { ...described, description: 'That.' } }),
       },
     };
-    expect(schemaReference(schema, { base }).replaceAll(/ +/g, ' ').split('\n')).toEqual([
-      '| key | type | meaning |',
-      '| ----- | ------ | ------- |',
-      '| `own` | string | It. |',
+    expect(schemaReference(schema, { base }).split('\n')).toEqual([
+      '- `own` string: It.',
       '',
       'Not available: `d`. Required: `b`. Other defaults: `a: y`. (new): `c`.',
       '',
       '## `other[]`',
       '',
-      '| key | type | meaning |',
-      '| --- | ------ | ------- |',
-      '| `e` | string | That. |',
+      '- `e` string: That.',
       '',
       'Not available: `f`.',
     ]);

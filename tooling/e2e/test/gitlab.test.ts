@@ -416,18 +416,29 @@ describe('the end of a job', () => {
     rmSync(runnerTmp(), { recursive: true });
   });
 
-  it.each(['prepare', 'build_script', 'cleanup'])('whose runner dies in %s leaves nothing', async (name) => {
-    const endless = new EndlessJob();
-    const job = name === 'cleanup' ? { id: endless.id, script: ['true'] } : endless.job;
-    const file = join(folder, `job-${endless.id}.json`);
-    writeFileSync(file, JSON.stringify({ config: config(), job }));
-    const dying = spawn(process.execPath, [runnerProgram(), file], { stdio: ['ignore', 'pipe', 'inherit'] });
-    for await (const line of createInterface(dying.stdout)) if (line === name) break;
-    await sleep(systemClock, 400);
-    dying.kill('SIGKILL');
-    await nothingLeft();
-    if (existsSync(endless.file('pid'))) expect(isAlive(Number(readFileSync(endless.file('pid'), 'utf8')))).toBe(false);
-    rmSync(runnerTmp(), { recursive: true });
+  describe('whose runner dies', () => {
+    async function deathIn(name: string): Promise<EndlessJob> {
+      const endless = new EndlessJob();
+      const job = name === 'cleanup' ? { id: endless.id, script: ['true'] } : endless.job;
+      const file = join(folder, `job-${endless.id}.json`);
+      writeFileSync(file, JSON.stringify({ config: config(), job }));
+      const dying = spawn(process.execPath, [runnerProgram(), file], { stdio: ['ignore', 'pipe', 'inherit'] });
+      for await (const line of createInterface(dying.stdout)) if (line === name) break;
+      await sleep(systemClock, 400);
+      dying.kill('SIGKILL');
+      return endless;
+    }
+
+    const deaths = together(
+      async () => new Map(await Promise.all(stages.map(async (name) => [name, await deathIn(name)] as const))),
+    );
+
+    it.each(stages)('in %s leaves nothing', async (name) => {
+      const endless = (await deaths()).get(name);
+      await nothingLeft();
+      const pidFile = endless?.file('pid') ?? '';
+      if (existsSync(pidFile)) expect(isAlive(Number(readFileSync(pidFile, 'utf8')))).toBe(false);
+    });
   });
 });
 

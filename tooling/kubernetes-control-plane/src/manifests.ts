@@ -4,8 +4,9 @@
  */
 
 import { execFile } from 'node:child_process';
-import { readFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join, relative } from 'node:path';
 import { promisify } from 'node:util';
 import { isJsonObject, objectAt, sleep, stringAt, systemClock, type JsonObject, type JsonValue } from '@nodepool/core';
 import type { ControlPlane } from './control-plane.js';
@@ -19,45 +20,120 @@ const PODS_TIMEOUT_MS = 60_000;
 const POLL_INTERVAL_MS = 500;
 /** The control plane is Kubernetes 1.20, whose disruption budgets have an earlier version with the same fields. */
 const BUDGETS = { written: 'policy/v1\n', served: 'policy/v1beta1\n' } as const;
-/**
- * Custom resources are not applied: kube-apiserver 1.20 ends when it stores one if it was built with Go 1.18 or newer,
- * because of a library that it contains (`reflect2` 1.0.1).
- */
-const MONITOR = /^kind: ServiceMonitor$/m;
+const object = (properties: object): object => ({ type: 'object', properties });
+const text = { type: 'string' } as const;
+/** The part of the Prometheus operator's resource type that the manifests use. The server drops all other fields. */
+const MONITOR_TYPE = {
+  apiVersion: 'apiextensions.k8s.io/v1',
+  kind: 'CustomResourceDefinition',
+  metadata: { name: 'servicemonitors.monitoring.coreos.com' },
+  spec: {
+    group: 'monitoring.coreos.com',
+    scope: 'Namespaced',
+    names: { kind: 'ServiceMonitor', plural: 'servicemonitors', singular: 'servicemonitor' },
+    versions: [
+      {
+        name: 'v1',
+        served: true,
+        storage: true,
+        schema: {
+          openAPIV3Schema: object({
+            spec: object({
+              selector: object({ matchLabels: { type: 'object', additionalProperties: text } }),
+              endpoints: { type: 'array', items: object({ port: text, path: text, interval: text }) },
+            }),
+          }),
+        },
+      },
+    ],
+  },
+} as const;
 
 /** Resolves with the problems; empty if the manifests are valid and stored completely. */
 export async function checkManifests(plane: ControlPlane, interrupted: AbortSignal): Promise<string[]> {
-  const page = await readFile(join(ROOT, 'docs', 'deploying.md'), 'utf8');
-  const [, folder] = COMMAND.exec(page) ?? [];
-  if (folder === undefined) return [`docs/deploying.md has no line ${String(COMMAND)}`];
   const kubectl = new Kubectl(plane.kubeconfig, interrupted);
-  const rendered = (await kubectl.run(['kustomize', join(ROOT, folder)])).split(/^---\n/m);
-  const [monitor = '', ...monitors] = rendered.filter((text) => MONITOR.test(text));
-  const manifests = rendered
-    .filter((text) => !MONITOR.test(text))
-    .join('---\n')
-    .replaceAll(BUDGETS.written, BUDGETS.served);
-  // The namespace must exist before the server validates what is in it.
-  await kubectl.run(['apply', '--server-side', '--filename', '-'], manifests);
+  const folder = await exampleFolder();
   const problems: string[] = [];
-  const monitoredPort = /^ +port: (.*)$/m.exec(monitor)?.[1] ?? '';
-  if (monitoredPort === '' || monitors.length > 0) problems.push('there is not one ServiceMonitor with a port');
-  // The second run changes nothing, and refuses fields that the server does not know.
-  const sent = itemsOf(await kubectl.run(['apply', '--dry-run=client', '--output=json', '--filename', '-'], manifests));
-  for (const object of sent) {
-    const stored = parsed(
-      await kubectl.run(['get', '--output=json', '--namespace', NAMESPACE, ...referenceTo(object)]),
-    );
-    problems.push(...differences(object, stored, referenceTo(object).join(' ')));
-    if (object['kind'] === 'Service' && !hasPort(stored, monitoredPort)) {
-      problems.push(`${referenceTo(object).join(' ')}: has no port ${monitoredPort}, which Prometheus is to read`);
-    }
-  }
+  // The cluster has no resource types of other projects here: a site needs none of them.
+  const sent = await applied(kubectl, folder, problems);
   if (sent.length < PODS) problems.push(`only ${sent.length} objects were applied`);
   const pods = await podsOf(kubectl);
   if (pods !== PODS) problems.push(`the controllers created ${pods} pods instead of ${PODS}`);
   await kubectl.run(['delete', '--timeout=120s', 'namespace', NAMESPACE]);
   return problems;
+}
+
+/**
+ * Applies the example with the component for the Prometheus operator. Resolves with the problems; with undefined,
+ * applying nothing, if the server ends when it stores a custom resource.
+ */
+export async function checkMonitoring(
+  plane: ControlPlane,
+  apiServer: string,
+  interrupted: AbortSignal,
+): Promise<string[] | undefined> {
+  if (!(await storesCustomResources(apiServer))) return undefined;
+  const kubectl = new Kubectl(plane.kubeconfig, interrupted);
+  await kubectl.run(['apply', '--server-side', '--filename', '-'], JSON.stringify(MONITOR_TYPE));
+  await kubectl.run(['wait', '--for=condition=established', '--timeout=60s', `crd/${MONITOR_TYPE.metadata.name}`]);
+  const overlay = await mkdtemp(join(tmpdir(), 'nodepool-overlay-'));
+  try {
+    const example = await exampleFolder();
+    const lines = [
+      'apiVersion: kustomize.config.k8s.io/v1beta1',
+      'kind: Kustomization',
+      `namespace: ${NAMESPACE}`,
+      `resources: [${relative(overlay, example)}]`,
+      `components: [${relative(overlay, join(example, '..', 'components', 'service-monitor'))}]`,
+    ];
+    await writeFile(join(overlay, 'kustomization.yaml'), `${lines.join('\n')}\n`);
+    return await monitoringProblems(kubectl, overlay);
+  } finally {
+    await rm(overlay, { recursive: true });
+    await kubectl.run(['delete', '--timeout=120s', 'namespace', NAMESPACE]);
+  }
+}
+
+async function monitoringProblems(kubectl: Kubectl, overlay: string): Promise<string[]> {
+  const problems: string[] = [];
+  const sent = await applied(kubectl, overlay, problems);
+  const [monitor, ...others] = sent.filter(({ kind }) => kind === MONITOR_TYPE.spec.names.kind);
+  if (monitor === undefined || others.length > 0) return [...problems, 'there is not one ServiceMonitor'];
+  const monitoredPort = /"port":\s*"([^"]+)"/.exec(JSON.stringify(monitor))?.[1] ?? '';
+  for (const service of sent.filter(({ kind }) => kind === 'Service')) {
+    if (hasPort(service, monitoredPort)) continue;
+    problems.push(`${referenceTo(service).join(' ')}: has no port ${monitoredPort}, which Prometheus is to read`);
+  }
+  return problems;
+}
+
+/**
+ * Resolves with false for a kube-apiserver that ends when it stores a custom resource: Go 1.18 or newer built it with
+ * `reflect2` 1.0.1. Newer versions of this library have a file for these versions of Go, which the program names.
+ */
+async function storesCustomResources(apiServer: string): Promise<boolean> {
+  return (await readFile(apiServer)).includes('reflect2/go_above_118.go');
+}
+
+async function exampleFolder(): Promise<string> {
+  const [, folder] = COMMAND.exec(await readFile(join(ROOT, 'docs', 'deploying.md'), 'utf8')) ?? [];
+  if (folder === undefined) throw new Error(`docs/deploying.md has no line ${String(COMMAND)}`);
+  return join(ROOT, folder);
+}
+
+/** Applies a folder, and resolves with its objects. Adds to `problems` what the server did not store as it was sent. */
+async function applied(kubectl: Kubectl, folder: string, problems: string[]): Promise<JsonObject[]> {
+  const manifests = (await kubectl.run(['kustomize', folder])).replaceAll(BUDGETS.written, BUDGETS.served);
+  // The namespace must exist before the server validates what is in it.
+  await kubectl.run(['apply', '--server-side', '--filename', '-'], manifests);
+  // The second run changes nothing, and refuses fields that the server does not know.
+  const sent = itemsOf(await kubectl.run(['apply', '--dry-run=client', '--output=json', '--filename', '-'], manifests));
+  for (const object of sent) {
+    const reference = referenceTo(object);
+    const stored = parsed(await kubectl.run(['get', '--output=json', '--namespace', NAMESPACE, ...reference]));
+    problems.push(...differences(object, stored, reference.join(' ')));
+  }
+  return sent;
 }
 
 /** Waits for the controllers, which create the pods a moment later. */

@@ -1,5 +1,7 @@
 /** Gets the settings and choices of a first configuration from options, from lists of the cloud, and from the user. */
 
+import { readFile } from 'node:fs/promises';
+import { homedir } from 'node:os';
 import type { SiteChoice, SiteDescription, SiteGuide, SiteList, SiteOption } from '@nodepool/core';
 import { SITE_CHOICES } from '@nodepool/core';
 import { CommandError, type Ask, type Output } from '../command-context.js';
@@ -31,54 +33,44 @@ export async function answerTo(
   throw new CommandError(`the ${question} is needed`);
 }
 
-/** Collects the errors of several answers, so that a command without a terminal names everything that is missing. */
-class Answers {
-  private readonly errors: string[] = [];
-
-  /** Resolves with the answer. Resolves with undefined, after recording the message, if it is missing or wrong. */
-  async get(answer: () => string | Promise<string>): Promise<string | undefined> {
-    try {
-      return await answer();
-    } catch (error) {
-      if (!(error instanceof CommandError)) throw error;
-      this.errors.push(error.message);
-      return undefined;
-    }
-  }
-
-  /** Throws one error with all recorded messages; does nothing without any. */
-  finish(): void {
-    if (this.errors.length > 0) throw new CommandError(this.errors.join('\n'));
-  }
-}
-
 /** Resolves with the settings of the driver's guide. Optional settings are never asked for. */
 export async function settingsOf(
   asking: Asking,
   { settings }: SiteGuide,
   given: Readonly<Record<string, string>>,
 ): Promise<Readonly<Record<string, string>>> {
-  const answers = new Answers();
-  const values: Record<string, string> = {};
+  const answers: Record<string, string> = {};
+  const missing = new MissingAnswers(asking);
   for (const { key, question, optional = false } of settings) {
-    const value =
-      given[key] ??
-      (optional ? undefined : await answers.get(() => answerTo(asking, { question, option: `--set ${key}=…` })));
-    if (value !== undefined) values[key] = value;
+    const value = given[key];
+    if (value === undefined && optional) continue;
+    await missing.unless(async () => {
+      answers[key] = await withoutPath(value ?? (await answerTo(asking, { question, option: `--set ${key}=…` })));
+    });
   }
-  answers.finish();
-  return values;
+  missing.check();
+  return answers;
 }
 
-/** Resolves with what to use of the cloud. Rejects with the names that it has for each that is missing or wrong. */
+/** Resolves with the key in a `.pub` file; with other answers unchanged. Rejects if there is no such file. */
+async function withoutPath(answer: string): Promise<string> {
+  if (!/^\S+\.pub$/.test(answer)) return answer;
+  const path = answer.replace(/^~(?=\/)/, homedir());
+  const text = await readFile(path, 'utf8').catch((error: unknown) => {
+    throw new CommandError(`the public key cannot be read: ${error instanceof Error ? error.message : String(error)}`);
+  });
+  return text.trim();
+}
+
+/** Resolves with what to use of the cloud. Rejects with the names that it has if one is missing or wrong. */
 export async function choose(
   asking: Asking,
   { choices }: SiteGuide,
   site: SiteDescription,
   given: Readonly<Partial<Record<SiteChoice, string>>>,
 ): Promise<Readonly<Partial<Record<SiteChoice, string>>>> {
-  const answers = new Answers();
   const chosen: Partial<Record<SiteChoice, string>> = {};
+  const missing = new MissingAnswers(asking);
   for (const choice of SITE_CHOICES) {
     const need = choices[choice];
     const wanted = given[choice];
@@ -87,17 +79,35 @@ export async function choose(
       continue;
     }
     const list = site[choice];
-    const needed = need === 'required' || (need === 'if-listed' && (list?.options.length ?? 0) > 0);
-    if (wanted === undefined && !needed) continue;
-    const value = await answers.get(() =>
-      wanted === undefined ? chosenFrom(asking, choice, list) : checked(choice, wanted, list),
-    );
-    // On a terminal, do not ask further questions after a wrong answer.
-    if (value === undefined && asking.ask !== undefined) break;
-    if (value !== undefined) chosen[choice] = value;
+    await missing.unless(async () => {
+      if (wanted !== undefined) chosen[choice] = checked(choice, wanted, list);
+      else if (need === 'required' || (need === 'if-listed' && (list?.options.length ?? 0) > 0)) {
+        chosen[choice] = await chosenFrom(asking, choice, list);
+      }
+    });
   }
-  answers.finish();
+  missing.check();
   return chosen;
+}
+
+/** Collects missing and wrong answers of a run without a terminal, so that one message names them all. */
+class MissingAnswers {
+  private readonly messages: string[] = [];
+
+  constructor(private readonly asking: Asking) {}
+
+  async unless(step: () => Promise<void>): Promise<void> {
+    try {
+      await step();
+    } catch (error) {
+      if (this.asking.ask !== undefined || !(error instanceof CommandError)) throw error;
+      this.messages.push(error.message);
+    }
+  }
+
+  check(): void {
+    if (this.messages.length > 0) throw new CommandError(this.messages.join('\n'));
+  }
 }
 
 function checked(choice: SiteChoice, wanted: string, list: SiteList | undefined): string {

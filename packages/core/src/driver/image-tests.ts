@@ -88,7 +88,7 @@ export const imageTestProperties = {
     },
     additionalProperties: false,
     description:
-      'A share of the launches uses a new upload. It is rejected if its launches or jobs fail more often than those of the current one, and else promoted, unless its nodes start more slowly. `true`: with the defaults.',
+      'A share of the launches uses a new upload until it is promoted, or rejected for its failures. `true`: with the defaults.',
   },
 } as const satisfies Readonly<Record<string, JsonSchema>>;
 

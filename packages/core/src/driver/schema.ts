@@ -108,7 +108,11 @@ function providerProperties(defaults: ProviderDefaults): Record<string, JsonSche
   };
   return {
     name: { ...name, description: 'Name of the provider.' },
-    driver: { ...name, default: DEFAULT_DRIVER, description: 'Name of the driver.' },
+    driver: {
+      ...name,
+      default: DEFAULT_DRIVER,
+      description: 'Package or path of the driver, or NAME for `@nodepool/driver-NAME`.',
+    },
     'max-concurrency': {
       type: ['integer', 'null'],
       default: -1,

@@ -12,6 +12,7 @@ import type { RecordComparison } from './record-comparison.js';
 import { type LauncherContext, unixSeconds } from '../context.js';
 import type { Controller } from '../controller.js';
 import { nodeFields } from '../record-fields.js';
+import type { Precedence } from '../precedence/precedence.js';
 import { StuckDeletions } from './stuck-deletions.js';
 
 /** Time limit of one deletion attempt, in milliseconds. */
@@ -53,6 +54,7 @@ export class Deletions implements Controller {
     private readonly context: LauncherContext,
     private readonly provider: Provider,
     private readonly comparison: RecordComparison,
+    private readonly precedence: Pick<Precedence, 'waitForDeletion' | 'deletionLost' | 'taken' | 'forget'>,
     /** Stops counting a node against the limits. Returns false if it must count. */
     stopCounting: (nodeId: string) => boolean,
     /** Aborts when the provider is stopped. */
@@ -75,7 +77,8 @@ export class Deletions implements Controller {
       store.nodes.onChange(({ id, after }) => {
         if (after === undefined) this.forget(id);
         // Its owner decides about a locked node.
-        else if (!after.locked) this.consider(after);
+        else if (after.locked) this.lockedBy(id);
+        else this.consider(after);
       }),
       // The state of a node's request can decide between deleting and resuming the node.
       store.requests.onChange(({ id, after }) => {
@@ -120,12 +123,22 @@ export class Deletions implements Controller {
   }
 
   private readonly consider = (entry: NodeEntry): void => {
-    if (this.isDue(entry)) this.queue.add(entry.id, entry.node.state === 'in-use' ? RETURN_MS : 0);
+    if (!this.isDue(entry)) return;
+    const waitMs = this.precedence.waitForDeletion(entry);
+    this.queue.add(entry.id, Math.max(waitMs, entry.node.state === 'in-use' ? RETURN_MS : 0));
   };
 
   private forget(id: string): void {
+    this.precedence.forget(id);
     this.blocked.delete(id);
     if (!this.held.has(id)) this.queue.remove(id);
+  }
+
+  /** Handles the lock of a node, which another launcher may have acquired to delete it. */
+  private lockedBy(id: string): void {
+    if (this.isDeleting(id) || !this.queue.has(id)) return;
+    this.precedence.taken(id);
+    this.queue.remove(id);
   }
 
   private isDue(entry: NodeEntry): boolean {
@@ -139,7 +152,7 @@ export class Deletions implements Controller {
     if (!this.held.has(id)) {
       const entry = this.dueEntry(id);
       if (entry === undefined) return 'done';
-      const waitMs = await this.waitOf(entry);
+      const waitMs = this.precedence.waitForDeletion(entry) || (await this.waitOf(entry));
       if (waitMs > 0) return { requeueAfterMs: waitMs };
     }
     const handle = this.held.get(id) ?? (await this.locking.run(this.signal, () => this.take(id)));
@@ -263,7 +276,10 @@ export class Deletions implements Controller {
       from: entry,
       change: { state: 'deleting', progress: deletionProgress(this.context, entry.node) },
     });
-    if (handle === undefined) return undefined;
+    if (handle === undefined) {
+      this.precedence.deletionLost(entry);
+      return undefined;
+    }
     this.held.set(id, handle);
     const { state, state_time: since } = entry.node;
     this.stuck.begin(id, state === 'deleting' ? Math.max(this.context.clock.now() - since * 1000, 0) : 0);

@@ -31,13 +31,13 @@ export function resumableNodes({ nodes }: Pick<Store, 'nodes'>, { id, state }: N
     .filter(({ node }) => node.state === 'ready' || (state === 'pending' && isUnfinished(node)));
 }
 
-/** Returns true if the node's request is still pending, and is locked or can be resumed by a pool of this provider. */
+/** Returns true if the node's request is locked, or is still pending and can be resumed by a pool of this provider. */
 function isResumable(entry: NodeEntry, store: Store, provider: ProviderConfig): boolean {
   const { allocated_to: requestId, pool, type } = entry.node;
   const request: RequestEntry | undefined = requestId === null ? undefined : store.requests.get(requestId);
-  if (request?.request.state !== 'pending') return false;
   // The pool that holds the lock may be about to lock the node that it has just created.
-  if (request.locked) return true;
+  if (request?.locked === true) return true;
+  if (request?.request.state !== 'pending') return false;
   const config = pool === null ? undefined : provider.pools.get(pool);
   return config !== undefined && type.every((label) => config.labels.has(label));
 }

@@ -8,6 +8,7 @@ import type { Change, NodeEntry } from '@nodepool/store';
 import type { NodepoolConfig } from '@nodepool/config';
 import type { LauncherContext } from '../context.js';
 import type { Controller } from '../controller.js';
+import type { Precedence } from '../precedence/precedence.js';
 
 /** Delay of the next check, in milliseconds, if the node still exists, e.g. because another program locked it first. */
 const RETRY_MS = 60_000;
@@ -22,6 +23,7 @@ export class NodeExpiration implements Controller {
     private readonly context: LauncherContext,
     /** Returns true if this launcher serves the provider. */
     private readonly serves: (provider: string) => boolean,
+    private readonly precedence: Pick<Precedence, 'waitForDeletion'>,
   ) {
     const { store } = context;
     this.queue = new WorkQueue({
@@ -66,7 +68,8 @@ export class NodeExpiration implements Controller {
     // All nodes are added again once the records are complete.
     if (entry === undefined || leftMs === Infinity || !this.context.store.complete) return 'done';
     // A change of the wall clock or of the limits can move the expiry.
-    if (leftMs > 0) return { requeueAfterMs: leftMs };
+    const waitMs = leftMs > 0 ? leftMs : this.precedence.waitForDeletion(entry);
+    if (waitMs > 0) return { requeueAfterMs: waitMs };
     await this.markForDeletion(entry);
     return { requeueAfterMs: RETRY_MS };
   }

@@ -2,6 +2,7 @@
 
 import type { NodeRequest } from '@nodepool/core';
 import type { PoolComponentData } from '@nodepool/store';
+import { serves } from '../precedence/serves.js';
 import type { Pool } from './pool.js';
 
 /** Returns true if another pool serves the labels of the request at the moment. */
@@ -16,14 +17,6 @@ export function isTakenElsewhere(
   abandonedBy: ReadonlySet<string>,
 ): boolean {
   return otherCandidates(request, pool).some((other) => !abandonedBy.has(other.id) && serves(other, request));
-}
-
-/** Returns true if the pool serves the labels of the request at the moment. */
-export function serves(
-  { paused, paused_labels: labels = [] }: PoolComponentData,
-  { node_types: wanted }: NodeRequest,
-): boolean {
-  return !paused && !labels.some((label) => wanted.includes(label));
 }
 
 /** Returns the other pools that have all the labels and have not declined. */

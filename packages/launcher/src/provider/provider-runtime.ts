@@ -28,6 +28,7 @@ import { PoolWorker } from './pool-worker.js';
 import { ProviderHealth, type DatedCondition } from '../capacity/provider-health.js';
 import { ProviderLimits } from '../quota/provider-limits.js';
 import type { QuotaLedger } from '../quota/quota-ledger.js';
+import type { Precedence } from '../precedence/precedence.js';
 import type { RequestScheduler } from '../scheduling/request-scheduler.js';
 import type { TurnLimiter } from '../quota/turn-limiter.js';
 
@@ -39,6 +40,7 @@ export interface ProvidersShare {
   readonly ledger: QuotaLedger;
   readonly candidates: CandidatePools;
   readonly scheduler: RequestScheduler;
+  readonly precedence: Precedence;
   readonly slowLaunches: SlowLaunches;
   readonly waitLimits: WaitLimits;
   /** Limits the rate of questions about labels of all providers together. */
@@ -249,6 +251,7 @@ export class ProviderRuntime {
       context,
       provider,
       this.comparison,
+      this.share.precedence,
       (nodeId) => this.share.ledger.release(nodeId),
       this.deleting.signal,
     );

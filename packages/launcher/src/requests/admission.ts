@@ -4,7 +4,8 @@ import { shortened, type NodeRequest, type NodeRequestData } from '@nodepool/cor
 import type { NodeEntry, PoolComponentData, RequestEntry } from '@nodepool/store';
 import type { Refusal, Wait } from '@nodepool/status';
 import type { Candidates } from '../pool/candidate-pools.js';
-import { canBeServedElsewhere, isOther, otherCandidates, serves } from '../pool/other-pools.js';
+import { canBeServedElsewhere, isOther, otherCandidates } from '../pool/other-pools.js';
+import { serves } from '../precedence/serves.js';
 import type { Pool } from '../pool/pool.js';
 import { resumableNodes } from '../deletion/node-lifecycle.js';
 

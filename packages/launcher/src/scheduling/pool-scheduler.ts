@@ -25,6 +25,13 @@ import { WaitingClasses } from './waiting-classes.js';
 
 export type SchedulingDecision =
   | { readonly kind: 'serve'; readonly scheduled: ScheduledRequest }
+  /** It could be served now, but another launcher acts first. `nodes` are the ready nodes that it would get. */
+  | {
+      readonly kind: 'stand-by';
+      readonly waitMs: number;
+      readonly hold: CapacityHold | undefined;
+      readonly nodes: readonly string[];
+    }
   /** It is scheduled again when there may be capacity. */
   | { readonly kind: 'wait' }
   | ({ readonly kind: 'decline' } & Refusal)
@@ -49,6 +56,8 @@ export interface PoolSchedulerOptions {
   readonly onCapacity: (classes: Iterable<RequestClass>) => void;
   /** Returns true if a ready node is being allocated to a request. */
   readonly isClaimed: (nodeId: string) => boolean;
+  /** Returns the time (ms) for which a request is left to other launchers; 0 if this one may serve it now. */
+  readonly waitForOthers: (request: NodeRequest, isResumed: boolean) => number;
 }
 
 const WAIT: SchedulingDecision = { kind: 'wait' };
@@ -144,8 +153,13 @@ export class PoolScheduler {
       recordWait(this.pool, entry.id, 'waits for its turn', { kind: 'limit', reason });
       return WAIT;
     }
+    const waitMs = this.options.waitForOthers(entry.request, requestClass.resumable);
     const hold = this.hold(entry.request, allocation, scopes);
     this.forget(requestClass);
+    if (waitMs > 0) {
+      const nodes = allocation.nodes.flatMap((node) => (node.kind === 'ready' ? [node.entry.id] : []));
+      return { kind: 'stand-by', waitMs, hold, nodes };
+    }
     const { abandonedBy } = requestClass;
     const endProbes = this.pool.beginProbes(offersOf(allocation));
     const permit = concurrency.acquire(this.wake);

@@ -15,16 +15,17 @@
 import type { NodeRequest } from '@nodepool/core';
 import type { RequestEntry } from '@nodepool/store';
 import type { BreakerFailure } from '../capacity/circuit-breaker.js';
-import type { BreakerCause, PoolActivity } from '@nodepool/status';
+import type { BreakerCause, PoolActivity, Refusal } from '@nodepool/status';
 import type { ProviderHealth } from '../capacity/provider-health.js';
 import type { ProviderLimits } from '../quota/provider-limits.js';
-import type { QuotaLedger } from '../quota/quota-ledger.js';
+import type { CapacityHold, QuotaLedger } from '../quota/quota-ledger.js';
 import { evaluate, type AdmissionDecision } from '../requests/admission.js';
 import type { Pool } from '../pool/pool.js';
 import { RequestAcceptor } from '../requests/request-acceptor.js';
-import { recordLeave, recordWait, type RequestOutcome } from '../requests/request-outcome.js';
+import { recordDecision, recordLeave, recordWait, type RequestOutcome } from '../requests/request-outcome.js';
 import type { Concurrency } from './concurrency.js';
 import type { RequestClass } from './open-requests.js';
+import type { Precedence } from '../precedence/precedence.js';
 import { PoolScheduler, type SchedulingDecision } from './pool-scheduler.js';
 import type { RequestScheduler } from './request-scheduler.js';
 import type { ScheduledPool } from './scheduled-pools.js';
@@ -36,6 +37,7 @@ export interface RequestResources {
   readonly health: ProviderHealth;
   readonly limits: ProviderLimits;
   readonly concurrency: Concurrency;
+  readonly precedence: Precedence;
 }
 
 export class RequestPath implements ScheduledPool {
@@ -52,7 +54,8 @@ export class RequestPath implements ScheduledPool {
     this.scheduler = new PoolScheduler(pool, {
       ...resources,
       onCapacity: (classes) => resources.scheduler.offer(classes, this),
-      isClaimed: (nodeId) => this.acceptor.claims(nodeId),
+      isClaimed: (nodeId) => this.acceptor.claims(nodeId) || resources.scheduler.isClaimed(nodeId),
+      waitForOthers: (request, isResumed) => this.waitForOthers(request, isResumed),
     });
   }
 
@@ -105,9 +108,10 @@ export class RequestPath implements ScheduledPool {
 
   offer(requestClass: RequestClass, entry: RequestEntry): boolean {
     const admission = evaluate(entry, this.pool, requestClass);
-    if (admission.kind === 'admit') return this.dispatch(entry, this.scheduler.schedule(requestClass, entry));
+    if (admission.kind === 'admit')
+      return this.dispatch(requestClass, entry, this.scheduler.schedule(requestClass, entry));
     this.scheduler.forget(requestClass);
-    return this.leaveOrDecline(entry, admission);
+    return this.leaveOrDecline(requestClass, entry, admission);
   }
 
   hasLabels(labels: readonly string[]): boolean {
@@ -154,11 +158,40 @@ export class RequestPath implements ScheduledPool {
     };
   }
 
+  private waitForOthers(request: NodeRequest, isResumed: boolean): number {
+    const { config, place } = this.pool;
+    return this.resources.precedence.waitForRequest(request, { priority: config.priority, ...place }, isResumed);
+  }
+
+  /** Leaves the request to another launcher, and holds what that launcher would use. */
+  private standBy(
+    { resumable }: RequestClass,
+    entry: RequestEntry,
+    waitMs: number,
+    hold?: CapacityHold,
+    nodes: readonly string[] = [],
+  ): void {
+    recordDecision(this.pool, entry.id, 'leaves it to another launcher first');
+    const left = (request: NodeRequest): number => this.waitForOthers(request, resumable);
+    this.resources.scheduler.standBy({ entry, pool: this, hold, nodes, waitMs: left }, waitMs);
+  }
+
+  /** Declines the request unless another launcher acts first: it may serve the request. */
+  private decline(requestClass: RequestClass, entry: RequestEntry, refusal: Refusal): void {
+    const waitMs = this.waitForOthers(entry.request, requestClass.resumable);
+    if (waitMs > 0) this.standBy(requestClass, entry, waitMs);
+    else this.acceptor.decline(entry, refusal);
+  }
+
   /** Returns true if the pool takes the request. */
-  private leaveOrDecline(entry: RequestEntry, admission: Exclude<AdmissionDecision, { kind: 'admit' }>): boolean {
+  private leaveOrDecline(
+    requestClass: RequestClass,
+    entry: RequestEntry,
+    admission: Exclude<AdmissionDecision, { kind: 'admit' }>,
+  ): boolean {
     switch (admission.kind) {
       case 'decline':
-        this.acceptor.decline(entry, admission);
+        this.decline(requestClass, entry, admission);
         return true;
       case 'wait':
         recordWait(this.pool, entry.id, 'waits', admission.wait);
@@ -173,13 +206,16 @@ export class RequestPath implements ScheduledPool {
   }
 
   /** Returns true if the pool takes the request. */
-  private dispatch(entry: RequestEntry, decision: SchedulingDecision): boolean {
+  private dispatch(requestClass: RequestClass, entry: RequestEntry, decision: SchedulingDecision): boolean {
     switch (decision.kind) {
+      case 'stand-by':
+        this.standBy(requestClass, entry, decision.waitMs, decision.hold, decision.nodes);
+        return true;
       case 'serve':
         this.acceptor.serve(decision.scheduled);
         return true;
       case 'decline':
-        this.acceptor.decline(entry, decision);
+        this.decline(requestClass, entry, decision);
         return true;
       case 'requeue':
         this.acceptor.requeue(entry, decision.reason);

@@ -15,7 +15,9 @@ import { ServiceOrder } from '../fairness/service-order.js';
 import { PriorityLine } from './class-line.js';
 import { ClassQueue, type PendingPools } from './class-queue.js';
 import { OpenRequests, type RequestClass } from './open-requests.js';
+import { Precedence } from '../precedence/precedence.js';
 import { ScheduledPools, type ScheduledPool } from './scheduled-pools.js';
+import { StandBys, type StandBy } from './stand-bys.js';
 
 /** Time limit for decisions in one turn of the event loop, milliseconds; the next turn continues. */
 const TURN_BUDGET_MS = 5;
@@ -46,6 +48,7 @@ export class RequestScheduler {
   /** The pool that has accepted a request, by request. */
   private readonly holders = new Map<string, ScheduledPool>();
   private readonly undecided = new ClassQueue<ScheduledPool>();
+  private readonly standBys: StandBys;
   /** True if every class must be offered to every pool. */
   private all = false;
   private readonly touched = new Set<ScheduledPool>();
@@ -63,6 +66,7 @@ export class RequestScheduler {
     private readonly candidates: Pick<CandidatePools, 'complete' | 'onChange'>,
     private readonly waitLimits: Pick<WaitLimits, 'limitOf'>,
     private readonly order: ServiceOrder = new ServiceOrder(),
+    precedence: Pick<Precedence, 'taken' | 'forget' | 'requestLocked'> = new Precedence(context.store, context.clock),
   ) {
     const { store, clock } = context;
     this.store = store;
@@ -86,11 +90,18 @@ export class RequestScheduler {
       (entry) => this.expireLater(entry),
       order,
     );
+    this.standBys = new StandBys(store, clock, precedence, (id) => this.open.show(id));
     this.unsubscribe = [
-      candidates.onChange(() => this.offerAll()),
+      candidates.onChange(() => {
+        this.standBys.registryChanged();
+        this.offerAll();
+      }),
       store.onComplete(() => this.offerAll()),
-      store.requests.onChange(({ id, after }) => {
-        if (after !== undefined) return;
+      store.requests.onChange(({ id, before, after }) => {
+        if (after !== undefined) {
+          if (after.locked && before?.locked !== true && !this.holders.has(id)) precedence.requestLocked(after.request);
+          return;
+        }
         this.holders.get(id)?.cancelled(id);
         this.expiries.remove(id);
         this.overdue.delete(id);
@@ -119,6 +130,7 @@ export class RequestScheduler {
     this.pools.delete(pool);
     this.touched.delete(pool);
     this.undecided.forget(pool);
+    this.standBys.forget(pool);
     // The removed pool may have been the last one that could serve a request.
     this.offerAll();
   }
@@ -144,6 +156,16 @@ export class RequestScheduler {
   offerAll(): void {
     this.all = true;
     this.wake();
+  }
+
+  /** Leaves the request to another launcher for a while, and offers it again if that launcher does not take it. */
+  standBy(standBy: StandBy, waitMs: number): void {
+    this.standBys.begin(standBy, waitMs);
+  }
+
+  /** Returns true if another launcher would use the ready node for a request. */
+  isClaimed(nodeId: string): boolean {
+    return this.standBys.claims(nodeId);
   }
 
   /** Records that the records of an accepted request are written. */
@@ -184,6 +206,7 @@ export class RequestScheduler {
   stop(): void {
     for (const unsubscribe of this.unsubscribe) unsubscribe();
     this.open.stop();
+    this.standBys.stop();
     this.retries.close();
     this.expiries.close();
     for (const timer of this.timers) timer.cancel();
@@ -238,7 +261,7 @@ export class RequestScheduler {
       this.touched.add(pool);
       if (!pool.offer(requestClass, entry)) continue;
       this.taken(entry.id, pool);
-      requestClass.servedAt = this.clock.now();
+      if (!this.standBys.has(entry.id)) requestClass.servedAt = this.clock.now();
       if (requestClass.first === undefined) return;
       for (let rest = index; rest < pools.length; rest += 1) {
         const other = pools[(this.turn + rest) % pools.length];
@@ -278,8 +301,10 @@ export class RequestScheduler {
   }
 
   private taken(requestId: string, pool: ScheduledPool): void {
-    this.recording.add(requestId);
-    this.holders.set(requestId, pool);
+    if (!this.standBys.has(requestId)) {
+      this.recording.add(requestId);
+      this.holders.set(requestId, pool);
+    }
     this.open.hide(requestId);
   }
 

@@ -13,7 +13,10 @@ export interface ScheduledPool {
   readonly isStarting: boolean;
   hasLabels(labels: readonly string[]): boolean;
   hasDeclined(request: NodeRequest): boolean;
-  /** Returns true if the pool accepts the request, to serve it or to change its state. */
+  /**
+   * Returns true if the pool accepts the request, to serve it or to change its state, or if it has left the request to
+   * another launcher with `RequestScheduler.standBy`.
+   */
   offer(requestClass: RequestClass, entry: RequestEntry): boolean;
   /** Declines a request whose wait limit has expired. Returns false if the request continues in another pool. */
   expire(requestClass: RequestClass, entry: RequestEntry): boolean;

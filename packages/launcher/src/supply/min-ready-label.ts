@@ -90,7 +90,12 @@ export class MinReadyLabel {
     const { store } = this.context;
     if (this.term === undefined || !store.complete || !store.components.complete) return 'done';
     const target = this.situation.target();
-    const missing = target.count - this.situation.supply();
+    let missing = target.count - this.situation.supply();
+    if (missing > 0) {
+      // Nodes that other launchers have made ready may not be in the cache yet.
+      await store.nodes.refresh();
+      missing = target.count - this.situation.supply();
+    }
     if (missing < 0) this.situation.withdraw(-missing);
     if (missing <= 0) return 'done';
     const obstacle = this.obstacle();

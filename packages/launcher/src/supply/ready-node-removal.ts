@@ -13,6 +13,7 @@ import type { NodepoolConfig } from '@nodepool/config';
 import type { LauncherContext } from '../context.js';
 import type { Controller } from '../controller.js';
 import { agesOf, type NodeAges } from './node-ages.js';
+import type { Precedence } from '../precedence/precedence.js';
 import type { ReadyTargets } from './ready-targets.js';
 
 const NO_LABELS: readonly string[] = [];
@@ -65,6 +66,7 @@ export class ReadyNodeRemoval implements Controller {
     private readonly context: LauncherContext,
     private readonly providers: OwnProviders,
     private readonly targets: Pick<ReadyTargets, 'of' | 'heldOf' | 'onChange'>,
+    private readonly precedence: Pick<Precedence, 'waitForDeletion'>,
   ) {
     const { store } = context;
     this.queue = new WorkQueue({
@@ -130,8 +132,19 @@ export class ReadyNodeRemoval implements Controller {
       preceding += 1;
       if (!this.isOwn(candidate.entry)) continue;
       const leftMs = removal.at - clock.now();
-      if (leftMs <= 0 && (await this.delete(label, candidate, removal))) continue;
-      nextMs = Math.min(nextMs, leftMs > 0 ? leftMs : RETRY_MS);
+      const waitMs = leftMs > 0 ? leftMs : this.precedence.waitForDeletion(candidate.entry);
+      const refreshed = waitMs > 0 ? undefined : store.nodes.refresh();
+      if (refreshed !== undefined) {
+        // Other launchers may have handed out some of the nodes.
+        await refreshed;
+        return { requeueAfterMs: 0 };
+      }
+      if (waitMs <= 0 && (await this.delete(label, candidate, removal))) {
+        // It is not free any more.
+        preceding -= 1;
+        continue;
+      }
+      nextMs = Math.min(nextMs, waitMs > 0 ? waitMs : RETRY_MS);
     }
     return nextMs === Infinity ? 'done' : { requeueAfterMs: nextMs };
   }

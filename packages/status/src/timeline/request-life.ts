@@ -108,10 +108,11 @@ export class RequestLife extends Life {
     if (attempt.error !== undefined) this.fail(attempt.error.message);
   }
 
-  /** Applies a change of the record. */
-  recorded(now: number, { state }: NodeRequest): void {
-    if (state === 'pending' && !this.held) this.enter(now, 'elsewhere', undefined);
-    else if (state === 'pending' || state === 'requested') this.update(now);
+  /** Applies a change of the record or of its lock. The record of a locked request may follow later. */
+  recorded(now: number, { state }: NodeRequest, isLocked: boolean): void {
+    const isOpen = state === 'pending' || state === 'requested';
+    if (isOpen && (state === 'pending' || isLocked) && !this.held) this.enter(now, 'elsewhere', undefined);
+    else if (isOpen) this.update(now);
   }
 
   /** Ends the life with the times of the record, because the request has ended before this process saw it. */

@@ -155,7 +155,7 @@ export class Timelines implements TimelineRecorder {
       if (!isOpen) life.endedEarlier(request, now);
       life.endedUnseen = !isOpen && life === unseen;
     }
-    life.recorded(now, request);
+    life.recorded(now, request, after.locked);
     if (request.state === 'fulfilled') {
       this.endRequest(id, now, { result: 'fulfilled', ...NO_REASON, nodes: request.nodes });
     }

@@ -16,6 +16,8 @@ export interface ComponentEntry {
   /** Path of the znode. */
   readonly path: string;
   readonly component: ComponentData | PoolComponentData;
+  /** The session of its process. */
+  readonly session: bigint;
 }
 
 /** The components that are registered in the ensemble. */
@@ -40,7 +42,7 @@ export class ComponentStore {
           this.replace(path, undefined);
         } else {
           this.persistent.delete(path);
-          this.put(path, kind, data);
+          this.put(path, kind, data, stat.ephemeralOwner);
         }
       },
       onRemove: ({ path }) => {
@@ -89,13 +91,13 @@ export class ComponentStore {
     return handle;
   }
 
-  private put(path: string, kind: ComponentKind, data: Uint8Array): void {
+  private put(path: string, kind: ComponentKind, data: Uint8Array, session: bigint): void {
     const component = decodeComponent(data, kind);
     if (typeof component === 'string') {
       this.context.log.warn('A component cannot be read and counts as absent', { path, reason: component });
       this.replace(path, undefined);
     } else {
-      this.replace(path, { path, component });
+      this.replace(path, { path, component, session });
     }
   }
 

@@ -177,9 +177,10 @@ export class NodeLocks {
     return claimOf(record, next, nodePath(id), nodeLockPath(id));
   }
 
-  /** Returns the claim of a record that is not in the cache (yet). */
+  /** Returns the claim of a record that is not in the cache (yet), or whose last change is not. */
   private async claimUncached(target: Target, options?: CallOptions): Promise<NodeClaim | undefined> {
-    if (target.from !== undefined || this.table.has(target.id)) return undefined;
+    if (target.from !== undefined || (this.table.has(target.id) && !this.table.isUnlocking(target.id)))
+      return undefined;
     const record = await readNode(this.context, this.table, target.id, options);
     return record === undefined || record.locked ? undefined : this.claimOf(record, target.change);
   }

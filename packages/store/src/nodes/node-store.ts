@@ -38,8 +38,20 @@ const NO_DATA = new Uint8Array();
  */
 const MAX_GUARDED = 20;
 
+/** Delays of reads of nodes that other launchers handle, milliseconds: while locked, and after the lock is released. */
+const LOCKED_DELAY_MS = 1000;
+const UNLOCKED_DELAY_MS = 300;
+
 /** Number of locks that are read at the same time. */
 const READ_BATCH = 500;
+
+/** The nodes that other launchers handle. */
+export interface OtherNodes {
+  /** Returns true if their entries may be up to a second old at the moment. */
+  mayBeOld(): boolean;
+  /** Returns true if the node is one of them. */
+  has(node: Node): boolean;
+}
 
 /** The node records of the ensemble. */
 export class NodeStore {
@@ -50,6 +62,7 @@ export class NodeStore {
   private readonly table: NodeTable;
   private readonly empty: EmptyRecords;
   private readonly nextIds = new NextIds();
+  private otherNodes: OtherNodes | undefined;
   readonly locks: NodeLocks;
 
   constructor(private readonly context: StoreContext) {
@@ -80,6 +93,7 @@ export class NodeStore {
       root: NODES_ROOT,
       wantsData: isNodeRecord,
       isLeaf: (path) => placeOfNode(path)?.kind === 'contender',
+      readDelayMs: (path) => this.readDelayMs(nameOf(path)),
       onPut: (znode, before) => {
         const place = placeOfNode(znode.path);
         if (place?.kind === 'record') {
@@ -92,10 +106,20 @@ export class NodeStore {
       onRemove: ({ path }) => {
         const place = placeOfNode(path);
         if (place?.kind === 'record') this.table.remove(place.id);
-        else if (place?.kind === 'contender' || place?.kind === 'foreign') this.table.contenderRemoved(place.id);
+        else if (place?.kind === 'contender' || place?.kind === 'foreign') {
+          this.table.contenderRemoved(place.id, context.caches.pendingRead(nodePath(place.id)));
+        }
       },
       table: this.table,
     });
+  }
+
+  /**
+   * Delays the reads of changed records that other launchers handle, to combine them. The entry of a locked node may
+   * then be up to a second old; a node whose lock was released counts as locked until it is read.
+   */
+  delayReads(otherNodes: OtherNodes): void {
+    this.otherNodes = otherNodes;
   }
 
   get size(): number {
@@ -144,9 +168,12 @@ export class NodeStore {
     return this.context.caches.pendingReads(NODES_ROOT, (path) => nameOf(path) <= id);
   }
 
-  /** Reads the record past the cache. */
+  /** Reads the record past the cache. When it resolves, the cache has all changes that preceded the call. */
   async read(id: string, options?: CallOptions): Promise<NodeEntry | undefined> {
-    return readNode(this.context, this.table, id, options);
+    const caughtUp = this.refresh();
+    const entry = await readNode(this.context, this.table, id, options);
+    await caughtUp;
+    return entry;
   }
 
   /**
@@ -195,6 +222,21 @@ export class NodeStore {
       return caches.pendingReads(NODES_ROOT, isUnread) === undefined;
     };
     return this.nextIds.foretell(count, isKnown, proof);
+  }
+
+  /**
+   * Reads all records at once whose reads were delayed. Resolves when the cache has all changes that preceded the call;
+   * returns undefined if it already has them.
+   */
+  refresh(): Promise<void> | undefined {
+    return this.context.caches.refresh(NODES_ROOT);
+  }
+
+  private readDelayMs(id: string): number {
+    if (this.otherNodes?.mayBeOld() !== true) return 0;
+    const node = this.table.entries.get(id)?.node;
+    if (node === undefined || !this.otherNodes.has(node)) return 0;
+    return this.table.isContended(id) ? LOCKED_DELAY_MS : UNLOCKED_DELAY_MS;
   }
 
   /** Creates records whose ids were not foretold. */

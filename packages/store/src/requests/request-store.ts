@@ -47,6 +47,9 @@ import { RequestHandle } from './request-handle.js';
 import { isContended } from '../znodes-below.js';
 import type { NodeHandle } from '../nodes/node-handle.js';
 
+/** Delay of the reads of a request that another program has locked, milliseconds. */
+const LOCKED_DELAY_MS = 1000;
+
 export interface AcceptedRequest {
   readonly request: RequestHandle;
   /**
@@ -65,6 +68,7 @@ export class RequestStore {
   private readonly byState = new KeyIndex<RequestEntry>();
   private readonly table: RecordTable<NodeRequestData, RequestEntry>;
   private readonly orphans = new OrphanedLockIndex();
+  private delaysReads = false;
 
   constructor(
     private readonly context: StoreContext,
@@ -83,6 +87,11 @@ export class RequestStore {
       log: context.log,
     });
     this.addCaches();
+  }
+
+  /** Delays the reads of changes while other programs have a request locked: its entry may be up to a second old. */
+  delayReads(): void {
+    this.delaysReads = true;
   }
 
   get size(): number {
@@ -117,7 +126,10 @@ export class RequestStore {
     return this.orphans.ids();
   }
 
+  /** Reads the record past the cache. When it resolves, the cache has all changes that preceded the call. */
   async read(id: string, options?: CallOptions): Promise<RequestEntry | undefined> {
+    const { caches } = this.context;
+    const caughtUp = [NODES_ROOT, REQUESTS_ROOT].map(async (root) => caches.refresh(root));
     try {
       const [znode, contended] = await Promise.all([
         this.context.zooKeeper.get(requestPath(id), options),
@@ -130,6 +142,8 @@ export class RequestStore {
       // An id from the record of a node can be any text, also one that no znode can have.
       if (isZooKeeperError(error, 'no-node') || isZooKeeperError(error, 'invalid-argument')) return undefined;
       throw error;
+    } finally {
+      await Promise.all(caughtUp);
     }
   }
 
@@ -333,11 +347,17 @@ export class RequestStore {
     });
   }
 
+  private readDelayMs(id: string): number {
+    const isLate = this.delaysReads && this.table.entries.has(id) && this.table.isContended(id);
+    return isLate ? LOCKED_DELAY_MS : 0;
+  }
+
   private addCaches(): void {
     const { caches } = this.context;
     caches.add({
       root: REQUESTS_ROOT,
       wantsData: (path) => requestOf(path) !== undefined,
+      readDelayMs: (path) => this.readDelayMs(nameOf(path)),
       onPut: (znode) => {
         const id = requestOf(znode.path);
         if (id === undefined) return;
@@ -370,7 +390,7 @@ export class RequestStore {
         const place = placeOfRequestLock(path);
         if (place === undefined) return;
         if (place.kind === 'lock') this.orphans.directoryRemoved(place.id);
-        else this.table.contenderRemoved(place.id);
+        else this.table.contenderRemoved(place.id, caches.pendingRead(requestPath(place.id)));
         this.updateOrphan(place.id);
       },
     });

@@ -133,6 +133,7 @@ async function namedBy(
   ids: ReadonlySet<string>,
   options: CallOptions,
 ): Promise<ReadonlySet<string>> {
+  await nodes.refresh();
   const named = new Set<string>();
   const entries = [...nodes.ofProvider(provider)];
   for (const id of ids) {

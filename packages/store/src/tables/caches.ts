@@ -15,6 +15,8 @@ export interface CacheOptions {
   readonly wantsData: (path: string) => boolean;
   /** See `TreeCacheOptions`. */
   readonly isLeaf?: (path: string) => boolean;
+  /** See `TreeCacheOptions`. */
+  readonly readDelayMs?: (path: string) => number;
   readonly onPut: TreeListener['onPut'];
   readonly onRemove: TreeListener['onRemove'];
   /** While this returns false, the store is not complete even if the cache mirrors the server. Default: true. */
@@ -121,6 +123,7 @@ export class Caches {
         {
           wantsData: cache.wantsData,
           ...(cache.isLeaf === undefined ? {} : { isLeaf: cache.isLeaf }),
+          ...(cache.readDelayMs === undefined ? {} : { readDelayMs: cache.readDelayMs }),
           clock: this.clock,
           onWarning: (error) => this.warn(cache.root, error),
         },
@@ -170,7 +173,7 @@ export class Caches {
   async caughtUp(roots: readonly string[], options?: CallOptions): Promise<void> {
     do {
       if (!this.complete) await this.completed(options);
-      for (const root of roots) await this.pendingReads(root, () => true);
+      for (const root of roots) await this.refresh(root);
     } while (!this.complete);
     await settleEvents();
   }
@@ -187,6 +190,16 @@ export class Caches {
   /** Delegates to `TreeCache.pendingReads`. */
   pendingReads(root: string, isMeant: (path: string) => boolean): Promise<void> | undefined {
     return this.cacheOf(root)?.tree?.pendingReads(isMeant);
+  }
+
+  /** Delegates to `TreeCache.refresh`. */
+  refresh(root: string): Promise<void> | undefined {
+    return this.cacheOf(root)?.tree?.refresh();
+  }
+
+  /** Delegates to `TreeCache.pendingRead`. */
+  pendingRead(path: string): Promise<void> | undefined {
+    return this.cacheOf(path)?.tree?.pendingRead(path);
   }
 
   /** Announces a write, see `TreeCache.expect`. */

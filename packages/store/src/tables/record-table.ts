@@ -75,6 +75,11 @@ export class RecordTable<D extends Stated, E extends RecordEntry<{ readonly id: 
     return this.contenders.has(id);
   }
 
+  /** Returns true if the lock of the record is free, but the record counts as locked until it is read. */
+  isUnlocking(id: string): boolean {
+    return this.entries.get(id)?.locked === true && !this.contenders.has(id);
+  }
+
   onChange(listener: (change: Change<E>) => void): () => void {
     return this.changes.on(listener);
   }
@@ -185,14 +190,19 @@ export class RecordTable<D extends Stated, E extends RecordEntry<{ readonly id: 
     if (count === 0) this.lockChanged(id, true);
   }
 
-  contenderRemoved(id: string): void {
+  /**
+   * `reading`: the pending read of the record. A program often writes a record and unlocks it in one transaction, so
+   * the record counts as locked until the read is done: no decision relies on its former content.
+   */
+  contenderRemoved(id: string, reading?: Promise<void>): void {
     const count = this.contenders.get(id) ?? 0;
     if (count > 1) {
       this.contenders.set(id, count - 1);
       return;
     }
     this.contenders.delete(id);
-    this.lockChanged(id, false);
+    if (reading === undefined) this.lockChanged(id, false);
+    else void reading.then(() => this.lockChanged(id, this.contenders.has(id)));
   }
 
   private lockChanged(id: string, locked: boolean): void {

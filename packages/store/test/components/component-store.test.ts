@@ -195,7 +195,7 @@ describe('an unreadable component', () => {
     await register('/nodepool/components/launcher/other0000000000', JSON.stringify(launcher));
     await simulation.settled();
     expect([...store.components.all()]).toEqual([
-      { path: '/nodepool/components/launcher/other0000000000', component: launcher },
+      { path: '/nodepool/components/launcher/other0000000000', session: expect.any(BigInt), component: launcher },
     ]);
   });
 });

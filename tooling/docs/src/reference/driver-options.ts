@@ -4,7 +4,7 @@ import { imageUploadProperties, isJsonObject, providerSchema, type JsonSchema } 
 import { driverPackages, loadDriver, type DriverPackage } from '../drivers.js';
 import { schemaReference } from './schema.js';
 
-const TABLES: ReadonlySet<string> = new Set([
+const SECTIONS: ReadonlySet<string> = new Set([
   'pools[]',
   'pools[].labels[]',
   'pools[].nodes[]',
@@ -23,7 +23,7 @@ const VARIANTS: ReadonlyMap<string, string> = new Map([
 
 /** Returns the options that the drivers share. */
 export function commonOptions(): string {
-  return schemaReference(commonSchema(true), { depth: 3, tables: TABLES, elsewhere: ELSEWHERE });
+  return schemaReference(commonSchema(true), { depth: 3, sections: SECTIONS, elsewhere: ELSEWHERE });
 }
 
 /** Returns the options of a driver that its base does not describe, and its differences from the base. */
@@ -33,7 +33,7 @@ export async function driverOptions(driver: DriverPackage): Promise<string> {
   const original = driverPackages().find(({ name }) => name === variant);
   const hasDiskImages = isJsonObject(schema['properties']) && schema['properties']['diskimages'] !== undefined;
   const base = original === undefined ? commonSchema(hasDiskImages) : (await loadDriver(original)).schema;
-  return schemaReference(schema, { depth: 3, tables: TABLES, elsewhere: ELSEWHERE, base });
+  return schemaReference(schema, { depth: 3, sections: SECTIONS, elsewhere: ELSEWHERE, base });
 }
 
 function commonSchema(hasDiskImages: boolean): JsonSchema {

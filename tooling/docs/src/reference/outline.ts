@@ -4,10 +4,17 @@ import { isJsonObject, type JsonObject } from '@nodepool/core';
 import { code, prose } from './markdown.js';
 import { defaultText, innerOf, propertiesOf, rulesOf, strings, typeText } from './schema.js';
 
-/** Returns the list. The keys below those in `sections` follow under headings. Throws if a key has no description. */
-export function schemaOutline(schema: JsonObject, sections: readonly string[] = []): string {
+/**
+ * Returns the list. The keys below those in `sections` follow under headings, another page describes those below
+ * `elsewhere`. Throws if a key has no description.
+ */
+export function schemaOutline(
+  schema: JsonObject,
+  sections: readonly string[] = [],
+  elsewhere: readonly string[] = [],
+): string {
   const properties = propertiesOf(schema);
-  const parts = [listOf(schema, '', sections)];
+  const parts = [listOf(schema, '', [...sections, ...elsewhere])];
   for (const key of sections) {
     const inner = innerOf(properties[key] ?? {});
     if (inner === undefined) throw new Error(`the schema has no keys below ${key}`);

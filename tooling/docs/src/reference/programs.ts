@@ -77,10 +77,11 @@ async function programSections([program, folder]: readonly [string, string]): Pr
   }
   for (const command of commands) {
     const own = without(command.options, options);
-    // The list of commands explains arguments without choices by their names.
+    if (own.length === 0) continue;
+    // The list of commands explains arguments without choices by their names, and those of commands without options.
     const hasChoices = command.commandArguments.some(({ text }) => text.includes('(choices: '));
     const entries = [...(hasChoices ? command.commandArguments : []), ...own];
-    if (entries.length > 0) parts.push(`### ${code(command.program)}`, blockOf([], entries, command.notes));
+    parts.push(`### ${code(command.program)}`, blockOf([], entries, command.notes));
   }
   return parts.filter((part) => part !== '');
 }

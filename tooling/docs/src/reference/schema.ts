@@ -1,22 +1,22 @@
 /**
- * Generates tables of a schema's keys, one per mapping and in the order of the schema, with types, defaults and rules.
+ * Generates lists of a schema's keys, one per mapping and in the order of the schema, with types, defaults and rules.
  */
 
 import { isJsonObject, type JsonObject, type JsonValue } from '@nodepool/core';
-import { code, prose, table } from './markdown.js';
+import { code, prose } from './markdown.js';
 
 export interface ReferenceOptions {
   /** Level of the headings. Default: 2. */
   readonly depth?: number;
   /** A schema that another page describes: keys with the same meaning are omitted, and differences listed. */
   readonly base?: JsonObject;
-  /** Paths of the mappings with a table of their own. The rows of the others follow that of their key. Default: all. */
-  readonly tables?: ReadonlySet<string>;
+  /** Paths of the mappings with a list of their own. The keys of the others are below their own key. Default: all. */
+  readonly sections?: ReadonlySet<string>;
   /** Paths of mappings whose keys another page describes. */
   readonly elsewhere?: ReadonlySet<string>;
 }
 
-/** The row of a key. `type` and `meaning` identify what `base` describes, too. */
+/** The line of a key. `type` and `meaning` identify what `base` describes, too. */
 interface Row {
   readonly key: string;
   readonly type: string;
@@ -29,12 +29,12 @@ interface Row {
 interface Section {
   readonly path: string;
   readonly schema: JsonObject;
-  /** Undefined if the row of the key has the same description. */
+  /** Undefined if the line of the key has the same description. */
   readonly description: string | undefined;
   readonly rows: readonly Row[];
 }
 
-/** Returns the tables. Throws if a key has no description. */
+/** Returns the lists. Throws if a key has no description. */
 export function schemaReference(schema: JsonObject, options: ReferenceOptions = {}): string {
   const { depth = 2, base } = options;
   const described = new Map((base === undefined ? [] : sectionsOf(base, options)).map((each) => [each.path, each]));
@@ -44,8 +44,8 @@ export function schemaReference(schema: JsonObject, options: ReferenceOptions = 
     .join('\n\n');
 }
 
-/** Returns the mappings of the schema that have a table, each before the mappings inside it. */
-function sectionsOf(root: JsonObject, { tables, elsewhere }: ReferenceOptions): readonly Section[] {
+/** Returns the mappings of the schema that have a list, each before the mappings inside it. */
+function sectionsOf(root: JsonObject, { sections: own, elsewhere }: ReferenceOptions): readonly Section[] {
   const sections: Section[] = [];
   const visit = (path: string, schema: JsonObject, outer?: JsonObject): void => {
     const rows: Row[] = [];
@@ -57,10 +57,10 @@ function sectionsOf(root: JsonObject, { tables, elsewhere }: ReferenceOptions): 
         const row = rowOf(name, property, required.has(key), path);
         const below = innerOf(property);
         const pathBelow = `${path === '' ? '' : `${path}.`}${name}${below?.suffix ?? ''}`;
-        const hasTable = below !== undefined && tables?.has(pathBelow) !== false;
-        if (below === undefined || hasTable) rows.push(row);
+        const hasSection = below !== undefined && own?.has(pathBelow) !== false;
+        if (below === undefined || hasSection) rows.push(row);
         if (below === undefined) continue;
-        if (hasTable) {
+        if (hasSection) {
           inner.push(() => visit(pathBelow, below.schema, property));
         } else {
           rows.push({ ...row, meaning: [row.meaning, ...rulesOf(below.schema)].join(' ') });
@@ -101,7 +101,7 @@ function sectionText(section: Section, marks: string, base: Section | undefined)
   const others = schema['additionalProperties'];
   const known = new Set(base === undefined ? [] : rulesOf(base.schema));
   const parts = [
-    own.length === 0 ? undefined : table(['key', 'type', 'meaning'], own.map(cellsOf)),
+    own.length === 0 ? undefined : own.map((row) => lineOf(row, own)).join('\n'),
     base === undefined ? undefined : differences(rows, own, described),
     rulesOf(schema)
       .filter((rule) => !known.has(rule))
@@ -114,12 +114,18 @@ function sectionText(section: Section, marks: string, base: Section | undefined)
   return [heading, introduction, ...parts].filter((part) => part !== undefined).join('\n\n');
 }
 
-function cellsOf({ key, type, default: value, isRequired, isNew, meaning }: Row): readonly string[] {
-  const texts = [isNew ? '(new)' : '', meaning, value === '' || isRequired ? '' : `Default: ${value}.`];
-  return [code(key), isRequired ? `${type}, required` : type, texts.filter((text) => text !== '').join(' ')];
+/** Returns the line of the key, indented below that of the mapping that contains it. */
+function lineOf({ key, type, default: value, isRequired, isNew, meaning }: Row, rows: readonly Row[]): string {
+  const outer = rows.filter((row) => key.startsWith(`${row.key}.`) || key.startsWith(`${row.key}[].`));
+  const shown = key.slice(key.indexOf('.', outer.at(-1)?.key.length ?? key.length) + 1);
+  const start = `${'  '.repeat(outer.length)}- ${code(shown)} ${type}`;
+  const marks = `${isRequired ? ', required' : ''}${isNew ? ' (new)' : ''}:`;
+  return [`${start}${marks}`, meaning, value === '' || isRequired ? '' : `Default: ${value}.`]
+    .filter((text) => text !== '')
+    .join(' ');
 }
 
-/** Describes how the omitted rows differ from those that the other page shows. */
+/** Describes how the omitted keys differ from those that the other page shows. */
 function differences(rows: readonly Row[], own: readonly Row[], described: ReadonlyMap<string, Row>): string {
   const common = rows.flatMap((row) => {
     const other = own.includes(row) ? undefined : described.get(row.key);

@@ -144,7 +144,7 @@ export const STORE: readonly Mutation[] = inPackage('packages/store', [
   {
     id: 'store-created-twice',
     file: 'tables/caches.ts',
-    find: 'for (const root of roots) await this.pendingReads(root, () => true);',
+    find: 'for (const root of roots) await this.refresh(root);',
     replace: '',
     breaks: 'Nodes are planned from the records of all earlier transactions.',
     tests: ['commit/races.test.ts'],
