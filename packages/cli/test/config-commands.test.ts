@@ -138,7 +138,7 @@ providers:
     });
     expect(code).toBe(1);
     expect(out.printed).toContain(missing);
-    expect(out.printed).toContain('ENOENT');
+    expect(out.printed).toContain('found no file; name another one with --config');
   });
 
   it('exits with 1 when a provider is not served, with the reason', async () => {

@@ -86,6 +86,17 @@ describe('a log line as text', () => {
     expect(lines[0]).toContain(String.raw`comment="x y=\"z\"\n2026-11-20 00:00:00,000 ERROR forged" empty=""`);
   });
 
+  it.each(['text', 'json'] as const)('rounds numbers (%s)', async (format) => {
+    const [line = ''] = await logged('info', format, (log) =>
+      log.info('x', { a: 0.6066802504983356, b: 1234.5678, c: 1795764159413, d: { e: 0.000123456 }, f: NaN }),
+    );
+    const texts = {
+      text: 'a=0.607 b=1234.568 c=1795764159413 d={"e":0.000123} f=NaN',
+      json: '"a":0.607,"b":1234.568,',
+    };
+    expect(line).toContain(texts[format]);
+  });
+
   it('leaves out fields that are undefined', async () => {
     const [line] = await logged('info', 'text', (log) => log.info('x', { a: undefined, b: null }));
     expect(line).toMatch(/: x {2}b=null$/);

@@ -92,8 +92,15 @@ const PLAIN_VALUE = /^[^\s"=\p{Cc}]+$/u;
 /** Returns the text of a value that is not plain. */
 function textValue(value: unknown): string {
   if (typeof value === 'string') return JSON.stringify(value);
-  if (typeof value === 'number' || typeof value === 'boolean' || value === null) return String(value);
+  if (typeof value === 'number') return String(rounded(value));
+  if (typeof value === 'boolean' || value === null) return String(value);
   return isError(value) ? JSON.stringify(`${value.name}: ${value.message}`) : safeJson(value);
+}
+
+/** Returns a number as people read it: with three decimals, or three digits if it is below 1. */
+function rounded(value: number): number {
+  if (Number.isInteger(value)) return value;
+  return Number(Math.abs(value) < 1 ? value.toPrecision(3) : value.toFixed(3));
 }
 
 const CONTROL = /\p{Cc}/u;
@@ -155,6 +162,7 @@ function safeJson(value: unknown): string {
 
 function jsonReplacer(_key: string, value: unknown): unknown {
   if (typeof value === 'bigint' || typeof value === 'symbol') return String(value);
+  if (typeof value === 'number') return rounded(value);
   if (typeof value !== 'object' || value === null) return value;
   if (isError(value)) return `${value.name}: ${value.message}`;
   if (value instanceof Map)
