@@ -296,8 +296,8 @@ export const DRIVER_METASTATIC: readonly Mutation[] = [
     {
       id: 'backing-abandoned-with-nodes',
       file: 'maintenance/abandoned-backing.ts',
-      find: 'for (const _entry of store.nodes.ofProvider(provider)) return false;',
-      replace: '',
+      find: 'store.complete && !store.nodes.hasNodesOf(provider)',
+      replace: 'store.complete',
       breaks: 'Backing nodes of a removed provider are left while one of its nodes exists.',
       tests: ['backing-nodes.test.ts'],
     },

@@ -25,6 +25,7 @@ import { LAUNCHER_READY } from './launcher-ready.js';
 import { LAUNCHER_TROUBLE } from './launcher-trouble.js';
 import { PYYAML } from './pyyaml.js';
 import { REQUESTOR } from './requestor.js';
+import { SEVERAL_LAUNCHERS } from './several-launchers.js';
 import { STORE } from './store.js';
 import { STORE_SUSPENSIONS } from './store-suspensions.js';
 import { ZOOKEEPER } from './zookeeper.js';
@@ -54,6 +55,7 @@ export const MUTATIONS: readonly Mutation[] = [
   ...LAUNCHER_TROUBLE,
   ...PYYAML,
   ...REQUESTOR,
+  ...SEVERAL_LAUNCHERS,
   ...STORE,
   ...STORE_SUSPENSIONS,
   ...ZOOKEEPER,
