@@ -19,7 +19,7 @@ export const SEVERAL_LAUNCHERS: readonly Mutation[] = [
       id: 'order-no-help',
       file: 'precedence/precedence.ts',
       find: 'Math.min(idleAt, helpAt)',
-      replace: 'idleAt',
+      replace: 'Math.min(idleAt, helpAt + 10 * HELP_MS)',
       breaks: 'A busy launcher gets help after some seconds.',
       tests: ORDER,
     },
@@ -99,14 +99,6 @@ export const SEVERAL_LAUNCHERS: readonly Mutation[] = [
     },
   ]),
   ...inPackage('packages/zookeeper', [
-    {
-      id: 'late-refresh',
-      file: 'tree-reads.ts',
-      find: 'this.issueDelayed(matching);',
-      replace: '',
-      breaks: 'A refresh ends the delays of reads.',
-      tests: ['simulated/delayed-reads.test.ts'],
-    },
     {
       id: 'late-lost-read',
       file: 'tree-reads.ts',
