@@ -108,7 +108,7 @@ export const INSTANCES_MUTATIONS: readonly Mutation[] = [
     name: 'deletes resources without a record although deletions are suspended',
     rule: 'S14',
     fault: 'all',
-    firstSeed: 18,
+    firstSeed: 41,
     ...deletingAtFirstSight('suspended'),
   },
   {
