@@ -9,7 +9,7 @@ import { BenchmarkEnvironment, LABEL, type EnvironmentOptions } from '../environ
 import { quantile } from '../phases.js';
 import { cpuSeconds } from '../process-facts.js';
 import { row, plain } from '../rows.js';
-import { createHeldNodes, nodeInUse } from '../records.js';
+import { createHeldNodes, nodeInUse, NODEPOOL } from '../records.js';
 import {
   type BurstFigures,
   burst,
@@ -105,6 +105,10 @@ async function rounds(
       }
     }
   }
+  // A later part of the comparison may fail.
+  for (const [name, { floor, launcher }] of pairs) {
+    process.stderr.write(`  ${name}: ${plain(median(launcher))} to ${plain(median(floor))}\n`);
+  }
   return pairs;
 }
 
@@ -163,6 +167,7 @@ function p99(values: readonly number[]): number {
 
 /** Creates the records of nodes that requestors hold. */
 async function fill(zooKeeper: ZooKeeper): Promise<void> {
+  for (const path of [NODEPOOL, `${NODEPOOL}/nodes`]) await zooKeeper.create(path);
   await createHeldNodes(
     zooKeeper,
     Array.from({ length: HELD_NODES }, (_, index) => nodeInUse('example', 'main', LABEL, index)),
