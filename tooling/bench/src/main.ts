@@ -5,7 +5,8 @@ import { parseArgs } from 'node:util';
 import { listOption, runCommandLine } from '@nodepool/harness';
 import { dataFolder } from './data-folder.js';
 import type { EnvironmentOptions, LauncherFacts } from './environment.js';
-import { SCENARIOS, type MeasuredLoop } from './plan.js';
+import { SCENARIOS } from './plan.js';
+import type { MeasuredLoop } from './scenario.js';
 import { mebibytes, milliseconds, row } from './rows.js';
 import { renderTable, type Row } from './table.js';
 

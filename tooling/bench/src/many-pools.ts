@@ -4,8 +4,10 @@ import type { ExampleConfigOptions } from '@nodepool/harness';
 import type { Requestor, SubmittedRequest } from '@nodepool/requestor';
 import type { ZooKeeper } from '@nodepool/zookeeper';
 import { systemClock } from '@nodepool/core';
-import { LABEL, type BenchmarkEnvironment } from './environment.js';
+import { LABEL, type BenchmarkEnvironment, type EnvironmentOptions } from './environment.js';
 import { createHeldNodes, NODEPOOL, nodeInUse } from './records.js';
+import { mebibytes, milliseconds, row, seconds } from './rows.js';
+import { loopsOf, withEnvironment, type Outcome } from './scenario.js';
 
 const PROVIDERS = Array.from({ length: 20 }, (_, index) => `site-${index + 1}`);
 const NODES = 10_000;
@@ -16,7 +18,7 @@ const REQUESTS = 5000;
 const CONCURRENT_REQUESTS = 500;
 
 /** Fills ZooKeeper with 10,000 nodes in use and 5,000 requests, which are all served. */
-export class ManyPools {
+class ManyPools {
   private readonly requests: SubmittedRequest[] = [];
   private readonly pools: readonly string[];
   private readonly labels: readonly string[];
@@ -81,4 +83,50 @@ export class ManyPools {
     await environment.clean(signal);
     return tookMs;
   }
+}
+
+/** Measures 200 pools with all labels, and 1,000 with a quarter of more labels. */
+export async function manyPools(options: EnvironmentOptions): Promise<Outcome> {
+  const outcomes: Outcome[] = [];
+  for (const size of [
+    { pools: 10, labels: 50, share: 1 },
+    { pools: 50, labels: 200, share: 4 },
+  ]) {
+    outcomes.push(await poolsOf(new ManyPools(size), options));
+  }
+  return {
+    rows: outcomes.flatMap(({ rows }) => rows),
+    launchers: [],
+    eventLoops: outcomes.flatMap(({ eventLoops }) => eventLoops),
+  };
+}
+
+async function poolsOf(site: ManyPools, options: EnvironmentOptions): Promise<Outcome> {
+  const { what } = site;
+  const prepared: EnvironmentOptions = {
+    ...options,
+    site: site.config,
+    deadlineMs: 600_000,
+    prepare: async (zooKeeper, requestor) => site.fill(zooKeeper, requestor),
+  };
+  const { result, facts } = await withEnvironment(what, prepared, async (environment, signal) =>
+    site.measure(environment, signal),
+  );
+  const delays = ManyPools.phases.flatMap((phase, index) => {
+    const { max = Infinity, busiest = Infinity } = facts.eventLoopDelays[index] ?? {};
+    const title = `o  ${what}, 5,000 requests: longest delay of the event loop ${phase}`;
+    return [
+      row(title, max, 150, milliseconds, '-'),
+      row('   … processor time of the longest turn', busiest, 150, milliseconds, '-'),
+    ];
+  });
+  return {
+    rows: [
+      ...delays,
+      row('   … start to the last request served', result, undefined, seconds, '-'),
+      row('   … most memory resident', facts.peakResidentBytes, undefined, mebibytes, '-'),
+    ],
+    launchers: [],
+    eventLoops: loopsOf(facts, `${what}, 5,000 requests`),
+  };
 }

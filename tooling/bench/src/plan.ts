@@ -1,8 +1,8 @@
 /** The scenarios with their targets. Each runs with a separate ZooKeeper and launcher. */
 
 import {
-  BenchmarkEnvironment,
   LABEL,
+  type BenchmarkEnvironment,
   type EnvironmentOptions,
   type EventLoopDelay,
   type LauncherFacts,
@@ -12,7 +12,7 @@ import { compareWithFloor } from './floor/compare.js';
 import { openBlackHole } from './black-hole.js';
 import { sectionOf, KUBERNETES_NODES, startCluster } from './kubernetes.js';
 import { LargeSite } from './large.js';
-import { ManyPools } from './many-pools.js';
+import { manyPools } from './many-pools.js';
 import { comparePhases, PHASES_SITE, quantile } from './phases.js';
 import { cpuSeconds } from './process-facts.js';
 import { MEBIBYTE, mebibytes, milliseconds, percent, plain, row, seconds } from './rows.js';
@@ -26,75 +26,15 @@ import {
   singleRequests,
   throughBottleneck,
 } from './scenarios.js';
-import { measureSeveral } from './several-launchers.js';
+import { severalLaunchers } from './several-launchers.js';
+import { loopsOf, scenario, withEnvironment, type MeasuredLoop, type Outcome, type Scenario } from './scenario.js';
 import { measureStartUp } from './start-up.js';
 import { measureStatic, STATIC_MACHINES } from './static-machines.js';
-import type { Row } from './table.js';
 
 /** Launchers whose first burst is measured. */
 const FIRST_BURSTS = 5;
 /** Pairs of launchers whose bursts are compared. */
 const PAIRS = 3;
-
-/** Result of a scenario. */
-export interface Outcome {
-  readonly rows: readonly Row[];
-  /** Launchers whose memory contributes to the summary row. */
-  readonly launchers: readonly LauncherFacts[];
-  readonly eventLoops: readonly MeasuredLoop[];
-}
-
-/** The delay of a launcher's event loop during a part of a measurement. */
-export interface MeasuredLoop extends EventLoopDelay {
-  readonly what: string;
-}
-
-/** A measurement that returns the rows of its letters. */
-export interface Scenario {
-  readonly letters: string;
-  readonly what: string;
-  run(options: EnvironmentOptions): Promise<Outcome>;
-}
-
-/** Names the phases of a launcher: `phases` are those after its start. */
-function loopsOf({ eventLoopDelays }: LauncherFacts, ...phases: readonly string[]): MeasuredLoop[] {
-  return eventLoopDelays.flatMap((delay, index) => {
-    const phase = phases[Math.min(index, phases.length) - 1];
-    return [{ ...delay, what: phase ?? `start: ${phases[0] ?? ''}` }];
-  });
-}
-
-/** Returns a scenario with one launcher, which contributes to the summary rows. */
-function scenario(
-  letters: string,
-  what: string,
-  measure: (environment: BenchmarkEnvironment, signal: AbortSignal) => Promise<Row[]>,
-  more: Partial<EnvironmentOptions> = {},
-): Scenario {
-  return {
-    letters,
-    what,
-    run: async (options) => {
-      const { result, facts } = await withEnvironment(what, { ...options, ...more }, measure);
-      return { rows: result, launchers: [facts], eventLoops: loopsOf(facts, what) };
-    },
-  };
-}
-
-async function withEnvironment<T>(
-  what: string,
-  options: EnvironmentOptions,
-  measure: (environment: BenchmarkEnvironment, signal: AbortSignal) => Promise<T>,
-): Promise<{ readonly result: T; readonly facts: LauncherFacts }> {
-  const environment = await BenchmarkEnvironment.make(options);
-  try {
-    const result = await environment.measure(what, (signal) => measure(environment, signal));
-    return { result, facts: await environment.clear() };
-  } catch (error) {
-    await environment.clear();
-    throw error;
-  }
-}
 
 export const SCENARIOS: readonly Scenario[] = [
   {
@@ -247,31 +187,6 @@ async function backingNodes(options: EnvironmentOptions): Promise<Outcome> {
     ],
     launchers,
     eventLoops: launchers.flatMap((facts) => loopsOf(facts, what)),
-  };
-}
-
-/** Compares three launchers of one label with one, and measures what a launcher spends on the lives of another. */
-async function severalLaunchers(options: EnvironmentOptions): Promise<Outcome> {
-  const { one, three, bystander } = await measureSeveral(options);
-  const ratio = three.cpuMsPerLife / one.cpuMsPerLife;
-  return {
-    rows: [
-      row('z  three launchers: ZooKeeper transactions per node life', three.transactionsPerLife, 5, plain, '-', true),
-      row('   … of one launcher', one.transactionsPerLife, undefined, plain, '-'),
-      row('   … processor time of all per node life', three.cpuMsPerLife, undefined, milliseconds, '-'),
-      row('   … relative to that of one launcher', ratio, undefined, plain, '-'),
-      row('   … 1,000 requests at once, all fulfilled', three.fulfilledMs, undefined, seconds, '-'),
-      row('   … by one launcher', one.fulfilledMs, undefined, seconds, '-'),
-      row(
-        '   a launcher of another provider: processor time per life',
-        bystander.furtherCpuMsPerLife,
-        undefined,
-        milliseconds,
-        '-',
-      ),
-    ],
-    launchers: [],
-    eventLoops: [],
   };
 }
 
@@ -439,51 +354,6 @@ function longerOf(a: EventLoopDelay, b: EventLoopDelay): EventLoopDelay {
     ownP99: Math.max(a.ownP99, b.ownP99),
     ownMax: Math.max(a.ownMax, b.ownMax),
     busiest: Math.max(a.busiest, b.busiest),
-  };
-}
-
-async function manyPools(options: EnvironmentOptions): Promise<Outcome> {
-  const outcomes: Outcome[] = [];
-  for (const size of [
-    { pools: 10, labels: 50, share: 1 },
-    { pools: 50, labels: 200, share: 4 },
-  ]) {
-    outcomes.push(await poolsOf(new ManyPools(size), options));
-  }
-  return {
-    rows: outcomes.flatMap(({ rows }) => rows),
-    launchers: [],
-    eventLoops: outcomes.flatMap(({ eventLoops }) => eventLoops),
-  };
-}
-
-async function poolsOf(site: ManyPools, options: EnvironmentOptions): Promise<Outcome> {
-  const { what } = site;
-  const prepared: EnvironmentOptions = {
-    ...options,
-    site: site.config,
-    deadlineMs: 600_000,
-    prepare: async (zooKeeper, requestor) => site.fill(zooKeeper, requestor),
-  };
-  const { result, facts } = await withEnvironment(what, prepared, async (environment, signal) =>
-    site.measure(environment, signal),
-  );
-  const delays = ManyPools.phases.flatMap((phase, index) => {
-    const { max = Infinity, busiest = Infinity } = facts.eventLoopDelays[index] ?? {};
-    const title = `o  ${what}, 5,000 requests: longest delay of the event loop ${phase}`;
-    return [
-      row(title, max, 150, milliseconds, '-'),
-      row('   … processor time of the longest turn', busiest, 150, milliseconds, '-'),
-    ];
-  });
-  return {
-    rows: [
-      ...delays,
-      row('   … start to the last request served', result, undefined, seconds, '-'),
-      row('   … most memory resident', facts.peakResidentBytes, undefined, mebibytes, '-'),
-    ],
-    launchers: [],
-    eventLoops: loopsOf(facts, `${what}, 5,000 requests`),
   };
 }
 

@@ -15,6 +15,8 @@ import {
 } from '@nodepool/harness';
 import { BenchmarkEnvironment, LABEL, type EnvironmentOptions } from './environment.js';
 import { cpuSeconds } from './process-facts.js';
+import { milliseconds, plain, row, seconds } from './rows.js';
+import type { Outcome } from './scenario.js';
 import { burst, median, type BurstFigures } from './scenarios.js';
 
 type Site = Pick<ExampleConfigOptions, 'labels' | 'providers'>;
@@ -28,7 +30,7 @@ const DEADLINE_MS = 600_000;
 const POOLS = '/nodepool/components/pool';
 
 /** Medians of warm bursts. */
-export interface GroupFigures {
+interface GroupFigures {
   readonly fulfilledMs: number;
   /** Transactions of all launchers per node life. */
   readonly transactionsPerLife: number;
@@ -39,14 +41,14 @@ export interface GroupFigures {
 }
 
 /** Figures of one launcher and of three with the same configuration, and of a launcher with another provider. */
-export interface SeveralFigures {
+interface SeveralFigures {
   readonly one: GroupFigures;
   readonly three: GroupFigures;
   readonly bystander: GroupFigures;
 }
 
 /** Measures all groups in turn. Returns the medians of the pairs. */
-export async function measureSeveral(options: EnvironmentOptions): Promise<SeveralFigures> {
+async function measureSeveral(options: EnvironmentOptions): Promise<SeveralFigures> {
   const folder = mkdtempSync(join(tmpdir(), 'nodepool-several-'));
   const [port = 0] = await freePorts(1);
   const cloud = await Program.start({
@@ -122,5 +124,30 @@ function typical(measured: readonly GroupFigures[]): GroupFigures {
     transactionsPerLife: of('transactionsPerLife'),
     cpuMsPerLife: of('cpuMsPerLife'),
     furtherCpuMsPerLife: of('furtherCpuMsPerLife'),
+  };
+}
+
+/** Compares three launchers of one label with one, and measures what a launcher spends on the lives of another. */
+export async function severalLaunchers(options: EnvironmentOptions): Promise<Outcome> {
+  const { one, three, bystander } = await measureSeveral(options);
+  const ratio = three.cpuMsPerLife / one.cpuMsPerLife;
+  return {
+    rows: [
+      row('z  three launchers: ZooKeeper transactions per node life', three.transactionsPerLife, 5, plain, '-', true),
+      row('   … of one launcher', one.transactionsPerLife, undefined, plain, '-'),
+      row('   … processor time of all per node life', three.cpuMsPerLife, undefined, milliseconds, '-'),
+      row('   … relative to that of one launcher', ratio, undefined, plain, '-'),
+      row('   … 1,000 requests at once, all fulfilled', three.fulfilledMs, undefined, seconds, '-'),
+      row('   … by one launcher', one.fulfilledMs, undefined, seconds, '-'),
+      row(
+        '   a launcher of another provider: processor time per life',
+        bystander.furtherCpuMsPerLife,
+        undefined,
+        milliseconds,
+        '-',
+      ),
+    ],
+    launchers: [],
+    eventLoops: [],
   };
 }
