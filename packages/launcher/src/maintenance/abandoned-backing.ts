@@ -68,9 +68,8 @@ export class AbandonedBacking implements Controller {
     }
     const { user_data: data, state, requestor } = after.node;
     const known = before?.node;
-    if (data === known?.user_data && state === known.state && requestor === known.requestor) return;
-    this.track(after);
-    this.consider(after);
+    if (data !== known?.user_data || state !== known.state || requestor !== known.requestor) this.track(after);
+    if (this.backing.has(id)) this.consider(after);
   };
 
   /** Remembers the node if it is a backing node in use. */
