@@ -85,12 +85,21 @@ it('names all missing and wrong options in one run without a terminal', async ()
 });
 
 it('reads a public key from the file that an answer names', async () => {
-  const guide: SiteGuide = { settings: [{ key: 'key', question: 'key' }], choices: {}, section: () => ({}) };
+  const guide: SiteGuide = {
+    settings: [
+      { key: 'key', question: 'key', publicKey: true },
+      { key: 'name', question: 'name' },
+    ],
+    choices: {},
+    section: () => ({}),
+  };
   const asking = { out: new CapturedOutput(), ask: undefined, interrupted: new AbortController().signal };
   const key = join(folder, 'id.pub');
   await writeFile(key, 'ssh-ed25519 AAAA me@laptop\n');
-  expect(await settingsOf(asking, guide, { key })).toEqual({ key: 'ssh-ed25519 AAAA me@laptop' });
-  await expect(settingsOf(asking, guide, { key: `${folder}/missing.pub` })).rejects.toThrow(/cannot be read: .*ENOENT/);
+  const name = 'laptop.pub';
+  expect(await settingsOf(asking, guide, { key, name })).toEqual({ key: 'ssh-ed25519 AAAA me@laptop', name });
+  const missing = { key: `${folder}/missing.pub`, name };
+  await expect(settingsOf(asking, guide, missing)).rejects.toThrow(/cannot be read: .*ENOENT/);
 });
 
 it('refuses a machine type that the cloud does not have', async () => {

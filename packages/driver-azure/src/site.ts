@@ -19,7 +19,7 @@ export const siteGuide: SiteGuide = {
   settings: [
     { key: 'location', question: 'region, e.g. centralus' },
     { key: 'resource-group', question: 'resource group, which has the network' },
-    { key: 'zuul-public-key', question: 'public ssh key for logins, or its .pub file' },
+    { key: 'zuul-public-key', question: 'public ssh key for logins, or its .pub file', publicKey: true },
     { key: 'auth-path', question: 'JSON file with the credentials', optional: true },
   ],
   choices: { 'machine-type': 'required', image: 'required', network: 'required', zone: 'optional' },

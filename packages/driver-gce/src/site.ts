@@ -19,7 +19,7 @@ export const siteGuide: SiteGuide = {
   settings: [
     { key: 'project', question: 'id of the project' },
     { key: 'region', question: 'region, e.g. us-central1' },
-    { key: 'key', question: 'public ssh key for logins, or its .pub file' },
+    { key: 'key', question: 'public ssh key for logins, or its .pub file', publicKey: true },
     { key: 'credentials-file', question: 'credentials file of Google Cloud', optional: true },
   ],
   choices: { zone: 'required', 'machine-type': 'required', image: 'required', network: 'optional' },

@@ -41,11 +41,12 @@ export async function settingsOf(
 ): Promise<Readonly<Record<string, string>>> {
   const answers: Record<string, string> = {};
   const missing = new MissingAnswers(asking);
-  for (const { key, question, optional = false } of settings) {
+  for (const { key, question, optional = false, publicKey = false } of settings) {
     const value = given[key];
     if (value === undefined && optional) continue;
     await missing.unless(async () => {
-      answers[key] = await withoutPath(value ?? (await answerTo(asking, { question, option: `--set ${key}=…` })));
+      const answer = value ?? (await answerTo(asking, { question, option: `--set ${key}=…` }));
+      answers[key] = publicKey ? await withoutPath(answer) : answer;
     });
   }
   missing.check();

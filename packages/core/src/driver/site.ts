@@ -34,6 +34,8 @@ export interface SiteSetting {
   readonly question: string;
   /** True if the section can lack the key. */
   readonly optional?: boolean | undefined;
+  /** True for a public key: the answer may be the path of its `.pub` file. */
+  readonly publicKey?: boolean | undefined;
 }
 
 /** The first label of a site, and what was chosen for it. */
