@@ -98,7 +98,8 @@ class BuilderDaemon implements Daemon {
       buildWorkers: options.buildWorkers,
       uploadWorkers: options.uploadWorkers,
     });
-    this.blockWatch = new BlockWatch({ log, driverPackages: () => this.config.driverPackages });
+    const { eventLoop } = this.monitor;
+    this.blockWatch = new BlockWatch({ log, eventLoop, driverPackages: () => this.config.driverPackages });
     const apply = (config: NodepoolConfig): void => this.apply(config);
     this.watcher = followConfig({
       ...{ load, loaded, clock, tasks, log, metrics, zooKeeper, apply },

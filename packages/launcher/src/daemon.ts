@@ -43,9 +43,9 @@ export class LauncherDaemon implements Daemon {
   private readonly launcher: Launcher;
   private readonly watcher: ConfigWatcher;
   private web: Web.WebServer | undefined;
-  private readonly eventLoop = new EventLoopMonitor();
+  private readonly heapPolicy = new HeapPolicy();
+  private readonly eventLoop = new EventLoopMonitor(() => this.heapPolicy.beat());
   private readonly blockWatch: BlockWatch;
-  private readonly heapPolicy: HeapPolicy;
   private readonly ensembleMetrics: EnsembleMetrics;
   private readonly recorder: Recorder;
   private readonly failures = new RecentFailures(systemClock);
@@ -102,8 +102,11 @@ export class LauncherDaemon implements Daemon {
       readAtStart: options.endpoint === undefined ? [] : ['webapp'],
       apply: (config) => this.launcher.apply(config),
     });
-    this.heapPolicy = new HeapPolicy({ clock });
-    this.blockWatch = new BlockWatch({ log, driverPackages: () => this.watcher.config.driverPackages });
+    this.blockWatch = new BlockWatch({
+      log,
+      eventLoop: this.eventLoop,
+      driverPackages: () => this.watcher.config.driverPackages,
+    });
   }
 
   private createWeb(): Web.WebServer {
@@ -140,7 +143,6 @@ export class LauncherDaemon implements Daemon {
     const { store, eventLoop } = this;
     const { loaded, metrics, fqdn, zooKeeper } = this.options;
     const { config } = loaded;
-    this.heapPolicy.start();
     eventLoop.start();
     this.blockWatch.start();
     this.endReports = [
@@ -192,7 +194,6 @@ export class LauncherDaemon implements Daemon {
     await this.recorder.stop();
     for (const end of this.endReports) end();
     this.eventLoop.stop();
-    this.heapPolicy.stop();
     await this.blockWatch.stop();
     this.store.close();
     await this.options.zooKeeper.close();

@@ -4,8 +4,9 @@ import { Session, type Debugger } from 'node:inspector';
 import { parentPort, workerData } from 'node:worker_threads';
 
 export interface BlockWatchData {
-  /** A counter that the main thread increments several times in `thresholdMs`. */
-  readonly beats: Int32Array;
+  /** When the event loop of the main thread last turned (`process.hrtime.bigint`), stored every `beatMs`. */
+  readonly lastBeat: BigInt64Array;
+  readonly beatMs: number;
   readonly thresholdMs: number;
 }
 
@@ -15,25 +16,46 @@ export interface BlockReport {
   readonly frames: readonly { readonly name: string; readonly url: string; readonly line: number }[];
 }
 
-const { beats, thresholdMs } = workerData as BlockWatchData;
-/** Interval (ms) between checks of the counter. */
-const CHECK_INTERVAL_MS = thresholdMs / 4;
+const { lastBeat, beatMs, thresholdMs } = workerData as BlockWatchData;
+/** Interval (ms) between looks. */
+const LOOK_MS = thresholdMs / 2;
+/** Never changed, so that a wait for a change is a sleep, which needs no event loop. */
+const NEVER = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT));
 
-let lastBeat = Atomics.load(beats, 0);
-let lastBeatAt = performance.now();
-let checkedAt = lastBeatAt;
-/** The stack of the present block. */
-let frames: BlockReport['frames'] | undefined;
+function sleep(ms: number): void {
+  Atomics.wait(NEVER, 0, 0, ms);
+}
+
+/** Returns how long after `from` the time `to` is (ms). */
+function between(from: bigint, to: bigint): number {
+  return Number(to - from) / 1e6;
+}
+
+/** Waits for a block and returns the beat before it. */
+function nextBlock(): bigint {
+  let lookedAt = process.hrtime.bigint();
+  // If this thread was delayed itself, e.g. by a suspended machine, the main thread may not have been blocked before.
+  let awakeSince = lookedAt;
+  for (;;) {
+    sleep(LOOK_MS);
+    const now = process.hrtime.bigint();
+    if (between(lookedAt, now) > LOOK_MS + thresholdMs) awakeSince = now;
+    lookedAt = now;
+    const beat = Atomics.load(lastBeat, 0);
+    const since = beat > awakeSince ? beat : awakeSince;
+    if (between(since, now) >= thresholdMs + beatMs) return beat;
+  }
+}
 
 /** Pauses the main thread briefly and reads its stack. Resolves with an empty list if it is not blocked any more. */
-function readStack(): Promise<BlockReport['frames']> {
+function readStack(beat: bigint): Promise<BlockReport['frames']> {
   return new Promise((resolve) => {
     const session = new Session();
     session.connectToMainThread();
     const urls = new Map<string, string>();
     session.on('Debugger.scriptParsed', ({ params }) => urls.set(params.scriptId, params.url));
     session.once('Debugger.paused', ({ params }) => {
-      const isBlocked = Atomics.load(beats, 0) === lastBeat;
+      const isBlocked = Atomics.load(lastBeat, 0) === beat;
       session.post('Debugger.resume', () => session.disconnect());
       resolve(isBlocked ? params.callFrames.map((frame) => describe(frame, urls)) : []);
     });
@@ -47,33 +69,18 @@ function describe(frame: Debugger.CallFrame, urls: ReadonlyMap<string, string>):
   return { name: frame.functionName, url: urls.get(scriptId) ?? frame.url, line: lineNumber + 1 };
 }
 
-async function check(): Promise<void> {
-  const now = performance.now();
-  // If this thread was delayed itself, e.g. by a suspended machine, the main thread may not have been blocked.
-  const isDelayed = now - checkedAt > thresholdMs;
-  checkedAt = now;
-  const beat = Atomics.load(beats, 0);
-  if (beat !== lastBeat) {
-    const blockedMs = now - lastBeatAt;
-    if (frames !== undefined && frames.length > 0) parentPort?.postMessage({ blockedMs, frames } satisfies BlockReport);
-    frames = undefined;
-    lastBeat = beat;
-    lastBeatAt = now;
-  } else if (isDelayed) {
-    lastBeatAt = now;
-  } else if (frames === undefined && now - lastBeatAt >= thresholdMs) {
-    frames = await readStack();
-    checkedAt = performance.now();
+async function watch(): Promise<never> {
+  for (;;) {
+    const beat = nextBlock();
+    // Reading a stack may take as long as the block.
+    const frames = await readStack(beat);
+    while (Atomics.load(lastBeat, 0) === beat) sleep(beatMs);
+    const blockedMs = between(beat, Atomics.load(lastBeat, 0)) - beatMs;
+    if (frames.length > 0) parentPort?.postMessage({ blockedMs, frames } satisfies BlockReport);
   }
 }
 
-/** Runs checks one after another, because reading a stack may take as long as the block. */
-function schedule(): void {
-  // eslint-disable-next-line no-restricted-globals -- it measures real time, whatever clock the program has
-  setTimeout(() => void check().finally(schedule), CHECK_INTERVAL_MS);
-}
-
 // A session of the inspector does not keep the thread alive.
-// eslint-disable-next-line no-restricted-globals -- the same
+// eslint-disable-next-line no-restricted-globals -- it measures real time, whatever clock the program has
 setInterval(() => undefined, 2 ** 30);
-schedule();
+void watch();

@@ -1,6 +1,6 @@
 /**
  * Detects and reports blocks of the event loop: a separate thread watches the main one and takes its stack during a
- * block. The cost for the main thread is one timer.
+ * block.
  */
 
 import { existsSync, realpathSync } from 'node:fs';
@@ -10,9 +10,8 @@ import { Worker } from 'node:worker_threads';
 import type { NodepoolConfig } from '@nodepool/config';
 import type { Logger } from '@nodepool/core';
 import type { BlockReport, BlockWatchData } from './block-watch-worker.js';
+import { BEAT_MS, type EventLoopMonitor } from './event-loop.js';
 
-/** Interval (ms) between heartbeats of the main thread. */
-const BEAT_MS = 200;
 /** Length (ms) from which a block is reported. */
 const THRESHOLD_MS = 1000;
 /** Limits of the thread's heap. Without them, V8 reserves more for it than it ever needs. */
@@ -21,21 +20,22 @@ const RESOURCE_LIMITS = { maxYoungGenerationSizeMb: 1, maxOldGenerationSizeMb: 1
 const MAX_FRAMES = 15;
 
 export interface BlockWatchOptions {
+  /** Must be running. */
+  readonly eventLoop: Pick<EventLoopMonitor, 'lastBeat'>;
   readonly log: Logger;
   /** The packages of the loaded drivers, by name. */
   readonly driverPackages: () => NodepoolConfig['driverPackages'];
 }
 
 export class BlockWatch {
-  private readonly beats = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT));
   private worker: Worker | undefined;
-  private timer: NodeJS.Timeout | undefined;
 
   constructor(private readonly options: BlockWatchOptions) {}
 
   start(): void {
-    const { log } = this.options;
-    const workerData: BlockWatchData = { beats: this.beats, thresholdMs: THRESHOLD_MS };
+    const { log, eventLoop } = this.options;
+    const { lastBeat } = eventLoop;
+    const workerData: BlockWatchData = { lastBeat, beatMs: BEAT_MS, thresholdMs: THRESHOLD_MS };
     this.worker = new Worker(join(__dirname, 'block-watch-worker.js'), {
       workerData,
       resourceLimits: RESOURCE_LIMITS,
@@ -43,13 +43,9 @@ export class BlockWatch {
     this.worker.on('message', (report: BlockReport) => this.report(report));
     this.worker.on('error', (error) => log.warn('Blocks of the event loop cannot be detected', { error }));
     this.worker.unref();
-    // eslint-disable-next-line no-restricted-globals -- it measures the real event loop, whatever clock the program has
-    this.timer = setInterval(() => Atomics.add(this.beats, 0, 1), BEAT_MS);
-    this.timer.unref();
   }
 
   async stop(): Promise<void> {
-    clearInterval(this.timer);
     await this.worker?.terminate();
   }
 

@@ -1,12 +1,16 @@
-/** Measures the timer lateness of this process, which delays all other work in it by the same time. */
+/**
+ * One timer that measures the event loop: how late it is delays all other work of this process by the same time. It
+ * also shows another thread that the loop turns, and when it last did.
+ */
 
-import { monitorEventLoopDelay, type IntervalHistogram } from 'node:perf_hooks';
+import { createHistogram, performance, type RecordableHistogram } from 'node:perf_hooks';
 
 /**
- * Sampling interval, milliseconds. The quantiles do not depend on it; a delay shorter than it may be missed. Intervals
- * of 20 ms made half of the processor time of an idle launcher.
+ * Sampling interval (ms). The quantiles do not depend on it; a delay shorter than it may be missed. Each wake-up of an
+ * idle process takes 0.2 ms of processor time.
  */
-const RESOLUTION_MS = 100;
+export const BEAT_MS = 250;
+const NANOSECONDS_PER_MS = 1e6;
 const NANOSECONDS = 1e9;
 
 /** Lateness of timers since the last `reset`, seconds. */
@@ -16,33 +20,48 @@ export interface EventLoopDelay {
   readonly max: number;
 }
 
-/** Measures how late timers are. The cost is ten wake-ups per second, outside of JavaScript. */
 export class EventLoopMonitor {
-  private readonly histogram: IntervalHistogram = monitorEventLoopDelay({ resolution: RESOLUTION_MS });
+  /** The time of the last sample (`process.hrtime.bigint`, the same clock in each thread), 0 before `start`. */
+  readonly lastBeat = new BigInt64Array(new SharedArrayBuffer(BigInt64Array.BYTES_PER_ELEMENT));
+  private readonly lateness: RecordableHistogram = createHistogram();
+  private timer: NodeJS.Timeout | undefined;
+  private sampledAt = 0;
+
+  /** `onBeat` is called after each sample. */
+  constructor(private readonly onBeat: () => void = () => undefined) {}
 
   start(): void {
-    this.histogram.enable();
+    this.beat();
+    // eslint-disable-next-line no-restricted-globals -- it measures the real event loop, whatever clock the program has
+    this.timer = setInterval(() => {
+      const late = performance.now() - this.sampledAt - BEAT_MS;
+      this.lateness.record(Math.max(1, Math.round(late * NANOSECONDS_PER_MS)));
+      this.beat();
+      this.onBeat();
+    }, BEAT_MS);
+    this.timer.unref();
   }
 
   stop(): void {
-    this.histogram.disable();
+    clearInterval(this.timer);
   }
 
-  /** Returns the delay since `reset` or `start`. */
+  /** Returns the delay since `reset` or `start`; zeros without a sample. */
   read(): EventLoopDelay {
+    const { lateness } = this;
     return {
-      p50: seconds(this.histogram.percentile(50)),
-      p99: seconds(this.histogram.percentile(99)),
-      max: seconds(this.histogram.max),
+      p50: lateness.percentile(50) / NANOSECONDS,
+      p99: lateness.percentile(99) / NANOSECONDS,
+      max: lateness.max / NANOSECONDS,
     };
   }
 
   reset(): void {
-    this.histogram.reset();
+    this.lateness.reset();
   }
-}
 
-/** Converts the histogram's time between two ticks, in nanoseconds, to seconds of lateness; an empty histogram is 0. */
-function seconds(nanoseconds: number): number {
-  return Math.max(0, nanoseconds / NANOSECONDS - RESOLUTION_MS / 1000);
+  private beat(): void {
+    this.sampledAt = performance.now();
+    Atomics.store(this.lastBeat, 0, process.hrtime.bigint());
+  }
 }

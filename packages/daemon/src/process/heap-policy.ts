@@ -5,15 +5,13 @@
 
 import { performance, type EventLoopUtilization } from 'node:perf_hooks';
 import { setFlagsFromString } from 'node:v8';
-import type { Clock, Timer } from '@nodepool/core';
 
-/** Interval between looks at the load, milliseconds. */
-const INTERVAL_MS = 1000;
+/** Calls of `beat` from one look at the load to the next: one second. */
+const BEATS = 4;
 /** Share of the time that the event loop works, below which the process counts as idle. */
 const IDLE_BELOW = 0.1;
 
 export interface HeapPolicyOptions {
-  readonly clock: Clock;
   /** Sets a flag of V8. Default: that of this process. */
   readonly setFlag?: (flag: string) => void;
   /** Returns the share of time in which the event loop worked since the last call. Default: that of this process. */
@@ -21,30 +19,24 @@ export interface HeapPolicyOptions {
 }
 
 export class HeapPolicy {
-  private timer: Timer | undefined;
+  private beats = 0;
   private isIdle = false;
   private readonly setFlag: (flag: string) => void;
   private readonly utilization: () => number;
 
-  constructor(private readonly options: HeapPolicyOptions) {
+  constructor(options: HeapPolicyOptions = {}) {
     this.setFlag = options.setFlag ?? setFlagsFromString;
     this.utilization = options.utilization ?? eventLoopUtilization();
   }
 
-  start(): void {
-    this.look();
-  }
-
-  stop(): void {
-    this.timer?.cancel();
-  }
-
-  private look(): void {
+  /** Called at each sample of the event loop. */
+  beat(): void {
+    this.beats += 1;
+    if (this.beats % BEATS !== 0) return;
     const isIdle = this.utilization() < IDLE_BELOW;
     // With the flag, V8 looks for idle moments to return memory, and every collection returns as much as it can.
     if (isIdle !== this.isIdle) this.setFlag(isIdle ? '--optimize-for-size' : '--no-optimize-for-size');
     this.isIdle = isIdle;
-    this.timer = this.options.clock.schedule(INTERVAL_MS, () => this.look(), { background: true });
   }
 }
 
