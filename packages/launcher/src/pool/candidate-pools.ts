@@ -6,6 +6,7 @@
 
 import type { Change, ComponentEntry, ComponentStore, PoolComponentData } from '@nodepool/store';
 import { Emitter, type Clock, type Logger, type Timer } from '@nodepool/core';
+import { hasLabels } from '../precedence/serves.js';
 
 /** Time (ms) for which a pool that left the registry remains a candidate; long enough for a launcher's restart. */
 const RETURN_MS = 30_000;
@@ -91,9 +92,7 @@ export class CandidatePools implements Candidates {
     const key = JSON.stringify(labels.length > 1 ? [...new Set(labels)].sort() : labels);
     let found = this.byLabels.get(key);
     if (found === undefined) {
-      found = [...this.present(), ...this.absent()].filter((pool) =>
-        labels.every((label) => pool.supported_labels.includes(label)),
-      );
+      found = [...this.present(), ...this.absent()].filter((pool) => hasLabels(pool, labels));
       if (this.byLabels.size >= MAX_CACHED) this.byLabels.clear();
       this.byLabels.set(key, found);
     }
@@ -107,6 +106,7 @@ export class CandidatePools implements Candidates {
   }
 
   private absent(): PoolComponentData[] {
+    if (this.departed.size === 0) return [];
     const present = new Set(this.present().map(keyOf));
     return [...this.departed].flatMap(([key, { pool }]) => (present.has(key) ? [] : [pool]));
   }

@@ -5,7 +5,7 @@
 
 import type { NodeRequest } from '@nodepool/core';
 import type { ComponentEntry, PoolComponentData, Store } from '@nodepool/store';
-import { serves } from './serves.js';
+import { hasLabels, serves } from './serves.js';
 
 /** A launcher of this implementation, identified by the session that its components have in common. */
 interface Peer {
@@ -81,6 +81,8 @@ export class LauncherOrder {
    * same labels, because acceptances of several launchers cost a further transaction each.
    */
   forRequest(request: NodeRequest, pool: DecidingPool): readonly string[] {
+    const [only, ...others] = this.present();
+    if (only !== undefined && others.length === 0) return [only.key];
     const { groups, paused } = this.contendersFor(request, pool);
     const [first] = groups;
     if (first !== undefined && groups.length === 1) return first.keys;
@@ -135,10 +137,7 @@ export class LauncherOrder {
       key,
       pools: pools.filter((pool) => !declinedBy.includes(pool.id)),
     }));
-    const able = narrowed(
-      undecided,
-      (pool) => pool.priority === priority && labels.every((label) => pool.supported_labels.includes(label)),
-    );
+    const able = narrowed(undecided, (pool) => pool.priority === priority && hasLabels(pool, labels));
     // All pools decline a request that none of them can serve.
     const candidates = able.length > 0 ? able : undecided.filter(({ pools }) => pools.length > 0);
     const preferred = provider === null ? [] : narrowed(candidates, (pool) => pool.provider_name === provider);

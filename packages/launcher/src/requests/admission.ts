@@ -5,7 +5,7 @@ import type { NodeEntry, PoolComponentData, RequestEntry } from '@nodepool/store
 import type { Refusal, Wait } from '@nodepool/status';
 import type { Candidates } from '../pool/candidate-pools.js';
 import { canBeServedElsewhere, isOther, otherCandidates } from '../pool/other-pools.js';
-import { serves } from '../precedence/serves.js';
+import { hasLabels, serves } from '../precedence/serves.js';
 import type { Pool } from '../pool/pool.js';
 import { resumableNodes } from '../deletion/node-lifecycle.js';
 
@@ -124,16 +124,10 @@ export function afterDecline(
 
 /** Returns true if nodes of a lost request are in another pool, configured or registered with the request's labels. */
 function belongsElsewhere(request: NodeRequest, { context, candidates, name }: AdmittingPool): boolean {
-  const labels = new Set(request.node_types);
   const isServed = ({ node: { provider, pool } }: NodeEntry): boolean =>
     candidates
       .present()
-      .some(
-        (each) =>
-          each.provider_name === provider &&
-          each.name === pool &&
-          [...labels].every((label) => each.supported_labels.includes(label)),
-      );
+      .some((each) => each.provider_name === provider && each.name === pool && hasLabels(each, request.node_types));
   const entry = resumableNodes(context.store, request).find(isServed);
   return entry !== undefined && `${entry.node.provider ?? ''}/${entry.node.pool ?? ''}` !== name;
 }

@@ -43,6 +43,8 @@ export interface RequestResources {
 export class RequestPath implements ScheduledPool {
   private readonly scheduler: PoolScheduler;
   private readonly acceptor: RequestAcceptor;
+  /** The requests that wait for the start of the provider, by class. */
+  private readonly awaitingStart = new WeakMap<RequestClass, RequestEntry>();
 
   constructor(
     private readonly pool: Pool,
@@ -107,7 +109,12 @@ export class RequestPath implements ScheduledPool {
   }
 
   offer(requestClass: RequestClass, entry: RequestEntry): boolean {
+    const { isStarting } = this;
+    // Each pool that is registered meanwhile offers all requests again, to each pool that starts.
+    if (isStarting && this.awaitingStart.get(requestClass) === entry) return false;
     const admission = evaluate(entry, this.pool, requestClass);
+    if (isStarting && admission.kind === 'wait') this.awaitingStart.set(requestClass, entry);
+    else this.awaitingStart.delete(requestClass);
     if (admission.kind === 'admit')
       return this.dispatch(requestClass, entry, this.scheduler.schedule(requestClass, entry));
     this.scheduler.forget(requestClass);

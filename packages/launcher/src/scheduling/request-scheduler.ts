@@ -315,7 +315,8 @@ export class RequestScheduler {
 
   private firstChanged(requestClass: RequestClass, sooner: boolean): void {
     const wasQueued = this.undecided.leave(requestClass);
-    for (const pool of this.pools) pool.firstChanged(requestClass);
+    // A class waits only in pools that have its labels.
+    for (const pool of this.pools.withLabels(requestClass.labels)) pool.firstChanged(requestClass);
     if (requestClass.first === undefined) {
       this.undecided.delete(requestClass);
       return;

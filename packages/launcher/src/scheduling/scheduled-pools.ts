@@ -72,7 +72,8 @@ export class ScheduledPools {
     return true;
   }
 
-  private withLabels(labels: readonly string[]): ReadonlySet<ScheduledPool> {
+  /** Returns the pools that have the labels. */
+  withLabels(labels: readonly string[]): ReadonlySet<ScheduledPool> {
     const key = JSON.stringify(labels);
     let known = this.byLabels.get(key);
     if (known === undefined) {
