@@ -46,11 +46,12 @@ export class LabelNeeds {
   /** Queries the needs of every label; failed queries are repeated in the background. */
   async load(limiter: TurnLimiter): Promise<void> {
     if (this.provider.getQuotaForLabel === undefined) return;
-    const ask = async (label: LabelConfig): Promise<void> => {
+    const asked: Promise<void>[] = [];
+    for (const label of this.pool.labels.values()) {
       await limiter.acquire();
-      await Promise.all(machineTypesOf(label).map((machineType) => this.ask(label, machineType)));
-    };
-    await Promise.all([...this.pool.labels.values()].map(ask));
+      for (const machineType of machineTypesOf(label)) asked.push(this.ask(label, machineType));
+    }
+    await Promise.all(asked);
   }
 
   need(label: string, machineType: string | undefined): QuotaInformation {

@@ -51,6 +51,8 @@ export class RequestScheduler {
   private readonly standBys: StandBys;
   /** True if every class must be offered to every pool. */
   private all = false;
+  /** Pools to which every class must be offered. */
+  private readonly reevaluating = new Set<ScheduledPool>();
   private readonly touched = new Set<ScheduledPool>();
   private turn = 0;
   private woken = false;
@@ -128,6 +130,7 @@ export class RequestScheduler {
 
   remove(pool: ScheduledPool): void {
     this.pools.delete(pool);
+    this.reevaluating.delete(pool);
     this.touched.delete(pool);
     this.undecided.forget(pool);
     this.standBys.forget(pool);
@@ -146,10 +149,8 @@ export class RequestScheduler {
   /** Offers all requests to the pool again, because its decisions may change. */
   offerAllTo(pool: ScheduledPool): void {
     if (!this.pools.has(pool)) return;
-    const concerned = [...this.open.classes].filter(
-      (requestClass) => pool.hasLabels(requestClass.labels) || this.pools.haveAllDeclined(requestClass),
-    );
-    this.offer(concerned, pool);
+    this.reevaluating.add(pool);
+    this.wake();
   }
 
   /** Offers all requests to all pools again, after a change of the registry. */
@@ -230,7 +231,16 @@ export class RequestScheduler {
     const end = clock.monotonic() + TURN_BUDGET_MS;
     if (this.all) {
       this.all = false;
+      this.reevaluating.clear();
       this.undecided.putAll(this.open.classes);
+    }
+    for (const pool of this.reevaluating) {
+      this.reevaluating.delete(pool);
+      this.reevaluate(pool);
+      if (clock.monotonic() >= end) {
+        this.continueLater();
+        return;
+      }
     }
     while (this.recording.size < MAX_RECORDING) {
       const next = this.undecided.take();
@@ -240,13 +250,25 @@ export class RequestScheduler {
       }
       this.offerFirst(next.requestClass, next.pending);
       if (clock.monotonic() >= end) {
-        this.nextTurn = clock.schedule(0, () => {
-          this.nextTurn = undefined;
-          this.work();
-        });
+        this.continueLater();
         return;
       }
     }
+  }
+
+  private continueLater(): void {
+    this.nextTurn = this.clock.schedule(0, () => {
+      this.nextTurn = undefined;
+      this.work();
+    });
+  }
+
+  private reevaluate(pool: ScheduledPool): void {
+    for (const requestClass of this.open.classes) {
+      const isConcerned = pool.hasLabels(requestClass.labels) || this.pools.haveAllDeclined(requestClass);
+      if (isConcerned) this.undecided.put(requestClass).pools.add(pool);
+    }
+    this.touched.add(pool);
   }
 
   private offerFirst(requestClass: RequestClass, pending: PendingPools<ScheduledPool>): void {
@@ -289,7 +311,11 @@ export class RequestScheduler {
     const pools = this.pools.for(requestClass).filter((pool) => !pool.hasDeclined(entry.request));
     // The request may still be served now, and an expired wait must fail only requests that cannot be.
     const isUndecided =
-      this.all || this.undecided.has(requestClass) || !this.store.complete || !this.candidates.complete;
+      this.all ||
+      this.reevaluating.size > 0 ||
+      this.undecided.has(requestClass) ||
+      !this.store.complete ||
+      !this.candidates.complete;
     if (isUndecided || pools.some(({ isStarting }) => isStarting)) return { requeueAfterMs: UNDECIDED_MS };
     for (const pool of pools) {
       if (!pool.expire(requestClass, entry)) continue;

@@ -74,7 +74,7 @@ export class ScheduledPools {
 
   /** Returns the pools that have the labels. */
   withLabels(labels: readonly string[]): ReadonlySet<ScheduledPool> {
-    const key = JSON.stringify(labels);
+    const key = keyOf(labels);
     let known = this.byLabels.get(key);
     if (known === undefined) {
       // Requestors may name any number of labels.
@@ -84,4 +84,10 @@ export class ScheduledPools {
     }
     return known.pools;
   }
+}
+
+/** Returns a key of a list of labels, which may contain any character. Most requests have one label. */
+function keyOf(labels: readonly string[]): string {
+  const [first = ''] = labels;
+  return labels.length === 1 ? `=${first}` : JSON.stringify(labels);
 }
