@@ -92,6 +92,11 @@ export class ProviderHealth {
     return this.known;
   }
 
+  /** True while the state is `starting`. */
+  get isStarting(): boolean {
+    return !this.serving && this.start === undefined;
+  }
+
   /** Returns the health of every offer that was used or has failed since the start. */
   offers(): readonly OfferHealth[] {
     return this.pools.flatMap((pool) => pool.health());

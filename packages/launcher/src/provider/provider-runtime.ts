@@ -134,7 +134,7 @@ export class ProviderRuntime {
 
   /** True once the provider serves requests, or is known to fail. */
   get ready(): boolean {
-    return this.health.state.state !== 'starting';
+    return !this.health.isStarting;
   }
 
   /**

@@ -105,7 +105,7 @@ export class RequestPath implements ScheduledPool {
   }
 
   get isStarting(): boolean {
-    return this.resources.health.state.state === 'starting';
+    return this.resources.health.isStarting;
   }
 
   offer(requestClass: RequestClass, entry: RequestEntry): boolean {
