@@ -10,7 +10,7 @@ import { Worker } from 'node:worker_threads';
 import type { NodepoolConfig } from '@nodepool/config';
 import type { Logger } from '@nodepool/core';
 import type { BlockReport, BlockWatchData } from './block-watch-worker.js';
-import { BEAT_MS, type EventLoopMonitor } from './event-loop.js';
+import type { EventLoopMonitor } from './event-loop.js';
 
 /** Length (ms) from which a block is reported. */
 const THRESHOLD_MS = 1000;
@@ -21,7 +21,7 @@ const MAX_FRAMES = 15;
 
 export interface BlockWatchOptions {
   /** Must be running. */
-  readonly eventLoop: Pick<EventLoopMonitor, 'lastBeat'>;
+  readonly eventLoop: Pick<EventLoopMonitor, 'lastBeat' | 'beatMs'>;
   readonly log: Logger;
   /** The packages of the loaded drivers, by name. */
   readonly driverPackages: () => NodepoolConfig['driverPackages'];
@@ -34,8 +34,8 @@ export class BlockWatch {
 
   start(): void {
     const { log, eventLoop } = this.options;
-    const { lastBeat } = eventLoop;
-    const workerData: BlockWatchData = { lastBeat, beatMs: BEAT_MS, thresholdMs: THRESHOLD_MS };
+    const { lastBeat, beatMs } = eventLoop;
+    const workerData: BlockWatchData = { lastBeat, beatMs, thresholdMs: THRESHOLD_MS };
     this.worker = new Worker(join(__dirname, 'block-watch-worker.js'), {
       workerData,
       resourceLimits: RESOURCE_LIMITS,
