@@ -58,8 +58,7 @@ export class BlockWatch {
         .map((frame, index) => `${frame.name === '' ? '(anonymous)' : frame.name} (${files[index]}:${frame.line})`),
     };
     const driver = this.driverIn(files);
-    if (driver === undefined) this.options.log.warn('The event loop was blocked', fields);
-    else this.options.log.warn('A driver blocked the event loop, and with it every provider', { driver, ...fields });
+    this.options.log.warn(blockMessage(files, driver), { ...(driver === undefined ? {} : { driver }), ...fields });
   }
 
   /** Returns the driver of the innermost frame that belongs to a driver. */
@@ -75,4 +74,15 @@ export class BlockWatch {
     }
     return undefined;
   }
+}
+
+/** Returns the message about a block. `files`: those of the frames, innermost first. */
+export function blockMessage(files: readonly string[], driver: string | undefined): string {
+  // The libraries of clouds take a second to load; a machine that is busy, as during a start, needs more.
+  if (files.some((file) => file.startsWith('node:internal/modules/'))) {
+    return 'The event loop was blocked while code was loaded, which happens once';
+  }
+  return driver === undefined
+    ? 'The event loop was blocked'
+    : 'A driver blocked the event loop, and with it every provider';
 }
