@@ -9,7 +9,7 @@ run() {
 
 run test --filter=@nodepool/e2e &
 programs=$!
-run lint format:check test --filter='!@nodepool/e2e' --concurrency=3
+run lint format:check test --filter='!@nodepool/e2e' --concurrency=4
 status=$?
 wait "$programs" || status=1
 exit "$status"
