@@ -3,6 +3,7 @@
 import { readFileSync } from 'node:fs';
 import {
   isJsonObject,
+  fileFaultOf,
   reasonOf,
   systemClock,
   systemRandom,
@@ -80,7 +81,7 @@ function readToken(file: string): string {
   try {
     return readFileSync(file, 'utf8').trim();
   } catch (error) {
-    throw new CommandError(`the token file ${file} cannot be read: ${reasonOf(error)}`, { cause: error });
+    throw new CommandError(`the token file ${file} cannot be read: ${fileFaultOf(error)}`, { cause: error });
   }
 }
 

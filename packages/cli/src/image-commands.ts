@@ -167,9 +167,10 @@ function addProviderCommands(program: Command, onStore: OnStore): void {
     .command('installation-id')
     .description('show or set the id in the tags of this installation')
     .option('--set <id>', 'new id, e.g. after the data in ZooKeeper was lost')
-    .action((options: { set?: string }) =>
+    .option('--force', 'replace an existing id without asking for confirmation', false)
+    .action(({ set, force }: { set?: string; force: boolean }) =>
       onStore((context) =>
-        (load('./commands/installation-id.js') as typeof InstallationId).installationId(context, { set: options.set }),
+        (load('./commands/installation-id.js') as typeof InstallationId).installationId(context, { set, force }),
       ),
     );
   example(installation, 'nodepool installation-id --set 3f9c2b7a51d84e06');

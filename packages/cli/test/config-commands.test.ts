@@ -232,6 +232,6 @@ describe('an unreachable ZooKeeper', () => {
       'zookeeper-servers: [{host: localhost}]\nzookeeper-tls: {cert: /nonexistent/c, key: /nonexistent/k, ca: /nonexistent/a}\n';
     const { code, out } = await cli(config, 'list');
     expect(code).toBe(1);
-    expect(out.noted).toMatch(/nodepool: zookeeper-tls\.cert: cannot read \/nonexistent\/c: ENOENT.*PEM file/);
+    expect(out.noted).toMatch(/nodepool: zookeeper-tls\.cert: cannot read \/nonexistent\/c: there is no such file; .*PEM file/);
   });
 });

@@ -99,7 +99,7 @@ it('reads a public key from the file that an answer names', async () => {
   const name = 'laptop.pub';
   expect(await settingsOf(asking, guide, { key, name })).toEqual({ key: 'ssh-ed25519 AAAA me@laptop', name });
   const missing = { key: `${folder}/missing.pub`, name };
-  await expect(settingsOf(asking, guide, missing)).rejects.toThrow(/cannot be read: .*ENOENT/);
+  await expect(settingsOf(asking, guide, missing)).rejects.toThrow(/cannot be read: there is no such file/);
 });
 
 it('refuses a machine type that the cloud does not have', async () => {

@@ -20,10 +20,25 @@ describe('nodepool installation-id', () => {
 
   it('sets the id, which running launchers then use', async () => {
     const before = world.store.installation.id;
+    world.answer = before;
     const { code, out } = await world.run('installation-id', '--set', 'production-1');
     expect([code, out.printed]).toEqual([0, 'production-1']);
+    expect(world.questions).toEqual([expect.stringContaining('deletions are suspended until')]);
     expect(out.noted).toContain(`the id was ${before}`);
     await world.until(() => world.store.installation.id === 'production-1');
+  });
+
+  it('replaces an existing id only if the user agrees', async () => {
+    const before = world.store.installation.id;
+    const unasked = await world.run('installation-id', '--set', 'production-1');
+    expect([unasked.code, unasked.out.noted]).toEqual([1, expect.stringContaining('there is no terminal to confirm')]);
+    world.answer = 'yes';
+    const refused = await world.run('installation-id', '--set', 'production-1');
+    expect([refused.code, refused.out.noted]).toEqual([1, expect.stringContaining('the change was not confirmed')]);
+    const { out } = await world.run('installation-id');
+    expect(out.printed).toBe(before);
+    const forced = await world.run('installation-id', '--set', 'production-1', '--force');
+    expect([forced.code, forced.out.printed]).toEqual([0, 'production-1']);
   });
 
   it('rejects an invalid id', async () => {

@@ -135,8 +135,8 @@ function makeProvider(entry: Entry, loaded: LoadedDriver | undefined, input: Pro
     input.unserved.add(entry.name);
     warn(path, {
       expected: 'a provider that can be served',
-      found: reason,
-      hint: 'this provider is not served until then',
+      found: undefined,
+      hint: `${reason}; this provider is not served until then`,
     });
   };
   const context: ProviderConfigContext = {

@@ -4,7 +4,7 @@
  * for logins without a secret.
  */
 
-import { ConfigurationError, isJsonObject, stringAt, type JsonObject } from '@nodepool/core';
+import { ConfigurationError, fileFaultOf, isJsonObject, stringAt, type JsonObject } from '@nodepool/core';
 import { readFileSync } from 'node:fs';
 
 export type Login =
@@ -75,7 +75,9 @@ function parse(path: string): JsonObject {
   try {
     content = readFileSync(path, 'utf8');
   } catch (error) {
-    throw new ConfigurationError(`cannot read the Azure credentials in ${path}`, { cause: error });
+    throw new ConfigurationError(`cannot read the Azure credentials in ${path}: ${fileFaultOf(error)}`, {
+      cause: error,
+    });
   }
   let value: unknown;
   try {
@@ -105,8 +107,11 @@ function readCa(path: string, caFile: string | undefined): string | undefined {
   try {
     return readFileSync(caFile, 'utf8');
   } catch (error) {
-    throw new ConfigurationError(`cannot read the certificates in ${caFile}, which is caFile in ${path}`, {
-      cause: error,
-    });
+    throw new ConfigurationError(
+      `cannot read the certificates in ${caFile}, which is caFile in ${path}: ${fileFaultOf(error)}`,
+      {
+        cause: error,
+      },
+    );
   }
 }

@@ -85,7 +85,7 @@ describe('the configuration of a real site', () => {
     if (!result.ok) throw new Error(result.problems.map(formatProblem).join('\n'));
     expect([...result.config.providers.keys()]).toEqual(['good', 'bad']);
     expect([...result.unserved]).toEqual(['bad']);
-    expect(result.warnings.map(({ line, path, found }) => [line, path, found])).toEqual([
+    expect(result.warnings.map(({ line, path, hint }) => [line, path, hint])).toEqual([
       [3, 'providers[1].cloud', expect.stringContaining('there is no cloud "knwon" under "clouds"; there are: known')],
     ]);
     const options = { file, env: {}, zookeeper: 'optional', discoverDriver: async () => driver } as const;

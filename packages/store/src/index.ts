@@ -41,6 +41,7 @@ export {
   standingsOf,
 } from './images/image-standing.js';
 export type { ImageStore } from './images/image-store.js';
+export { checkInstallationId } from './installation/installation-store.js';
 export type { SuspensionStore } from './installation/suspension-store.js';
 export type { Suspension } from './installation/suspension.js';
 export { ageColumn, formatAge } from './lists/age.js';

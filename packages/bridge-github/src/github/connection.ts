@@ -3,7 +3,15 @@
  * token, and finally the address and the token of the service, which is renewed before it expires.
  */
 
-import { isJsonObject, reasonOf, type Clock, type JsonObject, type JsonValue, type Logger } from '@nodepool/core';
+import {
+  isJsonObject,
+  fileFaultOf,
+  reasonOf,
+  type Clock,
+  type JsonObject,
+  type JsonValue,
+  type Logger,
+} from '@nodepool/core';
 import { appToken, lifetimeOf } from './app-token.js';
 import { GithubError, isUnauthorized } from './errors.js';
 import { isSafeAddress, type HttpAnswer, type HttpCall, type HttpClient } from './http.js';
@@ -152,7 +160,9 @@ export class Connection {
     try {
       return await this.options.readFile(file);
     } catch (error) {
-      throw new GithubError(`${file} cannot be read: ${reasonOf(error)}`, undefined, '', undefined, { cause: error });
+      throw new GithubError(`${file} cannot be read: ${fileFaultOf(error)}`, undefined, '', undefined, {
+        cause: error,
+      });
     }
   }
 

@@ -2,7 +2,7 @@
 
 import { readFile } from 'node:fs/promises';
 import { importImageData as importData, parseImageData } from '@nodepool/store';
-import { reasonOf } from '@nodepool/core';
+import { fileFaultOf, reasonOf } from '@nodepool/core';
 import { CommandError, type StoreContext } from '../command-context.js';
 
 /** Restores the records. Rejects with `CommandError` if it is no backup, `ImageDataError` if the import fails. */
@@ -11,7 +11,10 @@ export async function importImageData({ store, out, interrupted }: StoreContext,
   try {
     text = await readFile(file, 'utf8');
   } catch (error) {
-    throw new CommandError(`${file} cannot be read: ${reasonOf(error)}`, { cause: error });
+    throw new CommandError(
+      `${file} cannot be read: ${fileFaultOf(error)}; name a file that export-image-data has written`,
+      { cause: error },
+    );
   }
   const data = parse(text, file);
   const made = await importData(store.zooKeeper, data, { signal: interrupted });

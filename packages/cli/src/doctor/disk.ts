@@ -21,6 +21,8 @@ export async function checkDisk(
 ): Promise<readonly Finding[]> {
   const findings = new Findings('disk');
   if (imagesDir !== undefined) await checkFolder(findings, 'images-dir', imagesDir, SHORT_IMAGES_GIB, hasBuilder);
+  // It has a default, which no builder uses without images.
+  if (imagesDir === undefined && hasBuilder !== true) return findings.list;
   await checkFolder(findings, 'build-log-dir', buildLogDir, SHORT_LOGS_GIB, hasBuilder);
   return findings.list;
 }

@@ -2,9 +2,9 @@
 
 import { hostname } from 'node:os';
 import type { Clock, Logger, RandomSource } from '@nodepool/core';
-import { errorCodeOf, reasonOf, TimerQueue, withDeadline } from '@nodepool/core';
+import { reasonOf, TimerQueue, withDeadline } from '@nodepool/core';
 import { formatProblem, type LoadResult, type NodepoolConfig } from '@nodepool/config';
-import { NODEPOOL_ROOT, openStore, type Store } from '@nodepool/store';
+import { NODEPOOL_ROOT, openStore, ZooKeeperChrootError, type Store } from '@nodepool/store';
 import type { ZooKeeper } from '@nodepool/zookeeper';
 import { askLaunchers, launcherUrls } from '../launchers.js';
 import { checkCertificates } from './certificates.js';
@@ -69,11 +69,11 @@ async function withZooKeeper(context: DoctorContext, config: NodepoolConfig): Pr
   } catch (error) {
     context.interrupted.throwIfAborted();
     const findings = new Findings('zookeeper');
-    const remedy =
-      errorCodeOf(error) === 'zookeeper-chroot'
-        ? `create the znode ${config.zookeeper.chroot} with ZooKeeper's own client, or correct chroot in zookeeper-servers`
-        : 'see the findings about the servers and certificates';
-    findings.error('connection', reasonOf(error), remedy);
+    const [reason, remedy] =
+      error instanceof ZooKeeperChrootError
+        ? [error.reason, error.remedy]
+        : [reasonOf(error), 'see the findings about the servers and certificates'];
+    findings.error('connection', reason, remedy);
     const { servers } = config.zookeeper;
     return [...findings.list, ...unknownPrograms(servers), ...(await withoutRecords(context, config))];
   }

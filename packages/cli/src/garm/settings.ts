@@ -3,7 +3,7 @@
 import { readFile } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 import { formatProblem, readBySchema } from '@nodepool/config';
-import { reasonOf, type JsonSchema } from '@nodepool/core';
+import { fileFaultOf, type JsonSchema } from '@nodepool/core';
 import { CommandError } from '../command-context.js';
 
 const TEXT = { type: 'string', minLength: 1 } as const;
@@ -80,7 +80,7 @@ export async function readSettings(file: string): Promise<GarmSettings> {
   try {
     text = await readFile(file, 'utf8');
   } catch (error) {
-    throw new CommandError(`the configuration file cannot be read: ${reasonOf(error)}`, { cause: error });
+    throw new CommandError(`the configuration file ${file} cannot be read: ${fileFaultOf(error)}`, { cause: error });
   }
   return await readForm(text, file, CONFIG_SCHEMA, (value) => {
     const path = (name: string): string | undefined => {

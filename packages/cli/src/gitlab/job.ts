@@ -2,7 +2,7 @@
 
 import { createHash } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
-import { isJsonObject, reasonOf, type JsonObject } from '@nodepool/core';
+import { isJsonObject, fileFaultOf, type JsonObject } from '@nodepool/core';
 import { CommandError } from '../command-context.js';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -55,7 +55,7 @@ function readResponse(file: string): JsonObject {
     const response: unknown = JSON.parse(readFileSync(file, 'utf8'));
     return isJsonObject(response) ? response : {};
   } catch (error) {
-    throw new CommandError(`the job response ${file} cannot be read: ${reasonOf(error)}`, { cause: error });
+    throw new CommandError(`the job response ${file} cannot be read: ${fileFaultOf(error)}`, { cause: error });
   }
 }
 

@@ -3,7 +3,7 @@
 import { readFile } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import type { SiteChoice, SiteDescription, SiteGuide, SiteList, SiteOption } from '@nodepool/core';
-import { SITE_CHOICES } from '@nodepool/core';
+import { fileFaultOf, SITE_CHOICES } from '@nodepool/core';
 import { CommandError, type Ask, type Output } from '../command-context.js';
 
 /** Number of entries of a list that a question or a message shows. */
@@ -58,7 +58,7 @@ async function withoutPath(answer: string): Promise<string> {
   if (!/^\S+\.pub$/.test(answer)) return answer;
   const path = answer.replace(/^~(?=\/)/, homedir());
   const text = await readFile(path, 'utf8').catch((error: unknown) => {
-    throw new CommandError(`the public key cannot be read: ${error instanceof Error ? error.message : String(error)}`);
+    throw new CommandError(`the public key ${path} cannot be read: ${fileFaultOf(error)}`);
   });
   return text.trim();
 }

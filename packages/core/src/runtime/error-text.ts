@@ -17,6 +17,20 @@ function textOfMessageless(error: Error): string {
   return reasons.length === 0 ? (errorCodeOf(error) ?? error.name) : reasons.join('; ');
 }
 
+/** Returns why a file cannot be read, for a message that names the file: Node.js repeats the path. */
+export function fileFaultOf(error: unknown): string {
+  switch (errorCodeOf(error)) {
+    case 'ENOENT':
+      return 'there is no such file';
+    case 'EACCES':
+      return 'this user may not read it';
+    case 'EISDIR':
+      return 'it is a folder';
+    default:
+      return reasonOf(error);
+  }
+}
+
 /** Returns the `code` of an error, e.g. `ENOENT`; undefined if there is none. */
 export function errorCodeOf(thrown: unknown): string | undefined {
   return isError(thrown) && 'code' in thrown && typeof thrown.code === 'string' ? thrown.code : undefined;

@@ -56,8 +56,12 @@ function readStack(beat: bigint): Promise<BlockReport['frames']> {
     session.on('Debugger.scriptParsed', ({ params }) => urls.set(params.scriptId, params.url));
     session.once('Debugger.paused', ({ params }) => {
       const isBlocked = Atomics.load(lastBeat, 0) === beat;
-      session.post('Debugger.resume', () => session.disconnect());
-      resolve(isBlocked ? params.callFrames.map((frame) => describe(frame, urls)) : []);
+      const frames = isBlocked ? params.callFrames.map((frame) => describe(frame, urls)) : [];
+      session.post('Debugger.resume', () => {
+        session.disconnect();
+        // Afterwards this thread sleeps without an event loop.
+        resolve(frames);
+      });
     });
     session.post('Debugger.enable');
     session.post('Debugger.pause');

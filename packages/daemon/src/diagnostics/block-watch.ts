@@ -10,7 +10,7 @@ import { Worker } from 'node:worker_threads';
 import type { NodepoolConfig } from '@nodepool/config';
 import type { Logger } from '@nodepool/core';
 import type { BlockReport, BlockWatchData } from './block-watch-worker.js';
-import { BEAT_MS, type EventLoopMonitor } from './event-loop.js';
+import type { EventLoopMonitor } from './event-loop.js';
 
 /** Length (ms) from which a block is reported. */
 const THRESHOLD_MS = 1000;
@@ -21,7 +21,7 @@ const MAX_FRAMES = 15;
 
 export interface BlockWatchOptions {
   /** Must be running. */
-  readonly eventLoop: Pick<EventLoopMonitor, 'lastBeat'>;
+  readonly eventLoop: Pick<EventLoopMonitor, 'lastBeat' | 'beatMs'>;
   readonly log: Logger;
   /** The packages of the loaded drivers, by name. */
   readonly driverPackages: () => NodepoolConfig['driverPackages'];
@@ -34,8 +34,8 @@ export class BlockWatch {
 
   start(): void {
     const { log, eventLoop } = this.options;
-    const { lastBeat } = eventLoop;
-    const workerData: BlockWatchData = { lastBeat, beatMs: BEAT_MS, thresholdMs: THRESHOLD_MS };
+    const { lastBeat, beatMs } = eventLoop;
+    const workerData: BlockWatchData = { lastBeat, beatMs, thresholdMs: THRESHOLD_MS };
     this.worker = new Worker(join(__dirname, 'block-watch-worker.js'), {
       workerData,
       resourceLimits: RESOURCE_LIMITS,
@@ -58,8 +58,7 @@ export class BlockWatch {
         .map((frame, index) => `${frame.name === '' ? '(anonymous)' : frame.name} (${files[index]}:${frame.line})`),
     };
     const driver = this.driverIn(files);
-    if (driver === undefined) this.options.log.warn('The event loop was blocked', fields);
-    else this.options.log.warn('A driver blocked the event loop, and with it every provider', { driver, ...fields });
+    this.options.log.warn(blockMessage(files, driver), { ...(driver === undefined ? {} : { driver }), ...fields });
   }
 
   /** Returns the driver of the innermost frame that belongs to a driver. */
@@ -75,4 +74,15 @@ export class BlockWatch {
     }
     return undefined;
   }
+}
+
+/** Returns the message about a block. `files`: those of the frames, innermost first. */
+export function blockMessage(files: readonly string[], driver: string | undefined): string {
+  // The libraries of clouds take a second to load; a machine that is busy, as during a start, needs more.
+  if (files.some((file) => file.startsWith('node:internal/modules/'))) {
+    return 'The event loop was blocked while code was loaded, which happens once';
+  }
+  return driver === undefined
+    ? 'The event loop was blocked'
+    : 'A driver blocked the event loop, and with it every provider';
 }

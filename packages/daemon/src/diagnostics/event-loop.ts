@@ -9,7 +9,7 @@ import { createHistogram, performance, type RecordableHistogram } from 'node:per
  * Sampling interval (ms). The quantiles do not depend on it; a delay shorter than it may be missed. Each wake-up of an
  * idle process takes 0.2 ms of processor time.
  */
-export const BEAT_MS = 250;
+const BEAT_MS = 250;
 const NANOSECONDS_PER_MS = 1e6;
 const NANOSECONDS = 1e9;
 
@@ -23,6 +23,8 @@ export interface EventLoopDelay {
 export class EventLoopMonitor {
   /** The time of the last sample (`process.hrtime.bigint`, the same clock in each thread), 0 before `start`. */
   readonly lastBeat = new BigInt64Array(new SharedArrayBuffer(BigInt64Array.BYTES_PER_ELEMENT));
+  /** Time (ms) between two samples. */
+  readonly beatMs = BEAT_MS;
   private readonly lateness: RecordableHistogram = createHistogram();
   private timer: NodeJS.Timeout | undefined;
   private sampledAt = 0;

@@ -5,7 +5,7 @@
 
 import { readFile } from 'node:fs/promises';
 import { formatProblem, readBySchema, type FileForm } from '@nodepool/config';
-import { reasonOf } from '@nodepool/core';
+import { fileFaultOf } from '@nodepool/core';
 import type { LoadedLogging, LogDestination, LogFormat, LoggingConfig } from './logging-config.js';
 import { OWN_FORM, PYTHON_FORM, thresholdOf, type OwnDestination, type OwnForm } from './logging-schema.js';
 import { fromPython } from './python-logging.js';
@@ -31,7 +31,7 @@ export async function loadLoggingConfig(file: string): Promise<LoadedLogging> {
   try {
     text = await readFile(file, 'utf8');
   } catch (error) {
-    const problem = `it cannot be read: ${reasonOf(error)}; check the path and its permissions`;
+    const problem = `it cannot be read: ${fileFaultOf(error)}; check the path and its permissions`;
     throw new LoggingConfigError(file, [problem], error);
   }
   return await parseLoggingConfig(text, file);

@@ -2,7 +2,7 @@
 
 import { readFile } from 'node:fs/promises';
 import { formatProblem, readBySchema, type FileForm } from '@nodepool/config';
-import { reasonOf } from '@nodepool/core';
+import { fileFaultOf } from '@nodepool/core';
 
 /** The file is not usable; the message names every problem with its place. */
 export class SettingsError extends Error {
@@ -23,7 +23,11 @@ export async function readSettingsFile<T>(file: string, form: FileForm<T>): Prom
   try {
     text = await readFile(file, 'utf8');
   } catch (error) {
-    throw new SettingsError(file, [`it cannot be read: ${reasonOf(error)}; check the path and its permissions`], error);
+    throw new SettingsError(
+      file,
+      [`it cannot be read: ${fileFaultOf(error)}; check the path and its permissions`],
+      error,
+    );
   }
   const result = await readBySchema(text, file, () => form);
   if (!result.ok) throw new SettingsError(file, result.problems.map(formatProblem));

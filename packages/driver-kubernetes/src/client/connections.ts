@@ -3,7 +3,7 @@
 import { readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { createSecureContext } from 'node:tls';
-import { AuthError, ConfigurationError, reasonOf, type Clock, type HttpExchange } from '@nodepool/core';
+import { AuthError, ConfigurationError, fileFaultOf, reasonOf, type Clock, type HttpExchange } from '@nodepool/core';
 import type * as Undici from 'undici';
 import type { ClusterAccess, Environment } from './kubeconfig.js';
 
@@ -133,7 +133,7 @@ export class Connections {
     try {
       this.fileToken = (await readFile(file, 'utf8')).trim();
     } catch (error) {
-      throw new AuthError(`${this.access.source}: the token file ${file} cannot be read: ${reasonOf(error)}`, {
+      throw new AuthError(`${this.access.source}: the token file ${file} cannot be read: ${fileFaultOf(error)}`, {
         cause: error,
       });
     }

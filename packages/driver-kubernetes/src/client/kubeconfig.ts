@@ -9,7 +9,7 @@ import {
   errorCodeOf,
   isJsonObject,
   objectAt,
-  reasonOf,
+  fileFaultOf,
   stringAt,
   type JsonObject,
   type JsonValue,
@@ -79,7 +79,7 @@ function readKubeconfig(path: string): Kubeconfig | undefined {
     text = readFileSync(path, 'utf8');
   } catch (error) {
     if (errorCodeOf(error) === 'ENOENT') return undefined;
-    throw new ConfigurationError(`${path} cannot be read: ${reasonOf(error)}`, { cause: error });
+    throw new ConfigurationError(`${path} cannot be read: ${fileFaultOf(error)}`, { cause: error });
   }
   const { document, problems } = parseYaml(text);
   const [problem] = problems;
@@ -186,6 +186,6 @@ function readText(path: string, source: string): string {
   try {
     return readFileSync(path, 'utf8');
   } catch (error) {
-    throw new ConfigurationError(`${source}: ${path} cannot be read: ${reasonOf(error)}`, { cause: error });
+    throw new ConfigurationError(`${source}: ${path} cannot be read: ${fileFaultOf(error)}`, { cause: error });
   }
 }

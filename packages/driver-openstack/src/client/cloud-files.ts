@@ -3,7 +3,15 @@
  * openstacksdk ("Configuring OpenStack SDK Applications"): only the first existing file of each kind is read.
  */
 
-import { ConfigurationError, isJsonObject, objectAt, stringAt, type JsonObject, type JsonValue } from '@nodepool/core';
+import {
+  ConfigurationError,
+  fileFaultOf,
+  isJsonObject,
+  objectAt,
+  stringAt,
+  type JsonObject,
+  type JsonValue,
+} from '@nodepool/core';
 import { LineIndex, parseYaml } from '@nodepool/pyyaml';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -102,7 +110,7 @@ function readYaml(path: string): JsonValue {
   try {
     text = readFileSync(path, 'utf8');
   } catch (error) {
-    throw new ConfigurationError(`${path} cannot be read: ${error instanceof Error ? error.message : String(error)}`, {
+    throw new ConfigurationError(`${path} cannot be read: ${fileFaultOf(error)}`, {
       cause: error,
     });
   }

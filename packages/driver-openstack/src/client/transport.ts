@@ -1,6 +1,6 @@
 /** HTTP with persistent connections and the TLS settings of a cloud, independent of OpenStack. */
 
-import { answerText, ConfigurationError, isUntrusted, type Attempt, type Logger } from '@nodepool/core';
+import { answerText, ConfigurationError, fileFaultOf, isUntrusted, type Attempt, type Logger } from '@nodepool/core';
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import type { Readable } from 'node:stream';
@@ -182,12 +182,9 @@ function pem(name: string, path: string, place: string): Buffer {
   try {
     return readFileSync(path);
   } catch (error) {
-    throw new ConfigurationError(
-      `${place}: ${name} ${path} cannot be read: ${error instanceof Error ? error.message : String(error)}`,
-      {
-        cause: error,
-      },
-    );
+    throw new ConfigurationError(`${place}: ${name} ${path} cannot be read: ${fileFaultOf(error)}`, {
+      cause: error,
+    });
   }
 }
 

@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { createSecureContext } from 'node:tls';
 import type { CallOptions, ClientTlsOptions, ZooKeeper } from '@nodepool/zookeeper';
 import { connect, isZooKeeperError } from '@nodepool/zookeeper';
-import { reasonOf, type Logger, type Clock } from '@nodepool/core';
+import { fileFaultOf, reasonOf, type Logger, type Clock } from '@nodepool/core';
 import { logConnection } from './connection-log.js';
 
 /** The ensemble and its credentials. */
@@ -52,12 +52,17 @@ export class ZooKeeperUnreachableError extends Error {
 /** The ensemble does not have the configured chroot. */
 export class ZooKeeperChrootError extends Error {
   readonly code = 'zookeeper-chroot';
+  /** The message has both. */
+  readonly reason: string;
+  readonly remedy: string;
+
   constructor(servers: readonly string[], chroot: string) {
-    super(
-      `the chroot ${chroot} does not exist in ZooKeeper (${servers.join(', ')}); correct it in zookeeper-servers, ` +
-        `or create it with ZooKeeper's own client: ${creations(chroot)}`,
-    );
+    const reason = `the chroot ${chroot} does not exist in ZooKeeper (${servers.join(', ')})`;
+    const remedy = `correct it in zookeeper-servers, or create it with ZooKeeper's own client: ${creations(chroot)}`;
+    super(`${reason}; ${remedy}`);
     this.name = 'ZooKeeperChrootError';
+    this.reason = reason;
+    this.remedy = remedy;
   }
 }
 
@@ -149,7 +154,7 @@ async function readPem(option: string, file: string): Promise<Buffer> {
   try {
     pem = await readFile(file);
   } catch (error) {
-    throw new TlsFilesError(`zookeeper-tls.${option}`, `cannot read ${file}: ${reasonOf(error)}`, error);
+    throw new TlsFilesError(`zookeeper-tls.${option}`, `cannot read ${file}: ${fileFaultOf(error)}`, error);
   }
   if (!pem.includes('-----BEGIN '))
     throw new TlsFilesError(`zookeeper-tls.${option}`, `${file} is not a PEM file`, undefined);

@@ -59,7 +59,7 @@ export class InstallationStore {
   /** Reads past the cache. Rejects with `InstallationIdError` if the data is not a valid id. */
   async read(options?: CallOptions): Promise<string> {
     const { data } = await this.context.zooKeeper.get(INSTALLATION_PATH, options);
-    const id = checked(textOf(data));
+    const id = checkInstallationId(textOf(data));
     this.learn(data);
     return id;
   }
@@ -69,7 +69,7 @@ export class InstallationStore {
    * processes follow. Rejects with `InstallationIdError` if the text is not a valid id.
    */
   async set(id: string, options?: CallOptions): Promise<void> {
-    const data = bytesOf(checked(id));
+    const data = bytesOf(checkInstallationId(id));
     const { zooKeeper } = this.context;
     if ((await zooKeeper.exists(INSTALLATION_PATH, options)) === undefined) {
       // An empty ensemble: the id is set before the first launcher creates another one.
@@ -151,7 +151,8 @@ function textOf(data: Uint8Array): string {
   return new TextDecoder().decode(data).trim();
 }
 
-function checked(id: string): string {
+/** Returns the id. Throws `InstallationIdError` if it is not valid. */
+export function checkInstallationId(id: string): string {
   if (VALID.test(id)) return id;
   throw new InstallationIdError(id);
 }

@@ -63,7 +63,7 @@ describe('the TLS files', () => {
 
   it('must exist', async () => {
     await expect(connecting({ ...files, keyFile: '/nonexistent/key.pem' })).rejects.toThrow(
-      /zookeeper-tls\.key: cannot read \/nonexistent\/key\.pem: ENOENT/,
+      /zookeeper-tls\.key: cannot read \/nonexistent\/key\.pem: there is no such file/,
     );
   });
 
