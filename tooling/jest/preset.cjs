@@ -27,7 +27,7 @@ module.exports = function preset(rootDir) {
     rootDir,
     // Names the folder of the cache, which all packages share.
     id: 'nodepool',
-    testEnvironment: 'node',
+    testEnvironment: require.resolve('./environment.cjs'),
     testMatch: ['<rootDir>/test/**/*.test.ts'],
     transform: {
       '^.+\\.ts$': [transformer, swcOptions('typescript')],

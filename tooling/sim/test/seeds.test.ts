@@ -7,7 +7,7 @@ import { expect, it } from '@jest/globals';
 /** The built program: jest's module system makes a seed twice as slow. */
 const PROGRAM = join(__dirname, '..', 'dist', 'main.js');
 /** `pnpm test:long` sets `NODEPOOL_SIM_SEEDS` to a larger number. */
-const SEEDS = process.env['NODEPOOL_SIM_SEEDS'] ?? '40';
+const SEEDS = process.env['NODEPOOL_SIM_SEEDS'] ?? '20';
 const WORKERS = '2';
 const TIMEOUT_MS = 7_200_000;
 const MAX_OUTPUT_BYTES = 64 * 1024 * 1024;
