@@ -1,4 +1,4 @@
-// Adds up the test-results.json of all packages and prints the sum as the last line.
+// Adds up the test-results.json of all packages, names the failed tests, and prints the sum as the last line.
 //
 // Arguments: names of checks that failed. Each counts as one failure, except that `test` (the linter and the tests of all
 // packages) only does when no package's own result says so. Exit status 0 only if nothing failed.
@@ -24,10 +24,15 @@ function testedPackages() {
 /** Counts of one package; tests that crashed before they could report count as one failure. */
 function resultsOf(folder) {
   try {
-    const { passed, failed, skipped } = JSON.parse(readFileSync(join(root, folder, 'test-results.json'), 'utf8'));
-    return { passed, failed, skipped, note: '' };
+    return { ...JSON.parse(readFileSync(join(root, folder, 'test-results.json'), 'utf8')), note: '' };
   } catch {
-    return { passed: 0, failed: 1, skipped: 0, note: '  (reported nothing: the tests did not run, or crashed)' };
+    return {
+      passed: 0,
+      failed: 1,
+      skipped: 0,
+      failures: [],
+      note: '  (reported nothing: the tests did not run, or crashed)',
+    };
   }
 }
 
@@ -40,6 +45,9 @@ for (const { folder, passed, failed, skipped, note } of rows) {
   total.failed += failed;
   total.skipped += skipped;
   console.log(`  ${folder.padEnd(width)}  ${passed} passed, ${failed} failed, ${skipped} skipped${note}`);
+}
+for (const { folder, failures = [] } of rows) {
+  for (const { test, message } of failures) console.log([`  FAILED: ${folder} ${test}`, ...message].join('\n      '));
 }
 for (const check of failedChecks) {
   console.log(`  FAILED: ${check}`);
