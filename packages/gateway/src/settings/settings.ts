@@ -109,7 +109,7 @@ function interpret(
   const path = (name: string): string => resolve(dirname(file), name);
   const tokenFile = textIn(value['tokens']);
   if (tokenFile === undefined && objectsIn(value['issuers']).length === 0) {
-    report([], '"tokens" or "issuers" to be set: without them no request is permitted');
+    report([], '"tokens" or "issuers" to be set', 'without them no request is permitted');
   }
   return {
     listen: { address, port: numberIn(listen['port']) ?? 8007 },
