@@ -192,8 +192,7 @@ function parsedOr(text: string): unknown {
 function unansweredError(attempted: Attempted, cause: unknown): DriverError {
   const said = messageOf(cause);
   if (!NO_CREDENTIALS.test(said)) return connectionError(attempted, { cause });
-  const remedy = 'set "credentials-file", or GOOGLE_APPLICATION_CREDENTIALS';
-  return new AuthError(`${attempted.operation}: no credentials (${lineOf(fileFaultOf(cause))}); ${remedy}`, { cause });
+  return new AuthError(`${attempted.operation}: no credentials (${lineOf(fileFaultOf(cause))})`, { cause });
 }
 
 function messageOf(error: unknown): string {

@@ -5,6 +5,7 @@
 
 import { describe, expect, it } from '@jest/globals';
 import { answerError, errorOf, operationError } from '../src/errors.js';
+import { remediedError } from '../src/client/credentials.js';
 
 const insert = { operation: 'instances.insert', changesSomething: true, now: Date.UTC(2026, 0, 1) };
 
@@ -100,6 +101,10 @@ describe('credentials', () => {
     const error = errorOf(insert, new Error(message));
     expect(error).toMatchObject({ code: 'auth', outcome: 'not-applied' });
     expect(error.message).toContain(`no credentials (${fault ?? message})`);
+    const place = 'the credentials in /etc/nodepool/gce.json';
+    expect(remediedError(insert, new Error(message), place).message).toMatch(
+      /^[^;]*no credentials \(.*\); replace the credentials in \/etc\/nodepool\/gce\.json, which [^;]*$/,
+    );
   });
 });
 
