@@ -7,7 +7,7 @@ export interface Confirmation {
   readonly effect: string;
   /** The text that the user types to agree. */
   readonly expected: string;
-  /** What remains without the change, e.g. `nothing was erased`. */
+  /** The state without the change, e.g. `nothing was erased`. */
   readonly refusal: string;
 }
 

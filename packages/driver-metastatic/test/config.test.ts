@@ -1,4 +1,4 @@
-/** Settings that contradict each other, and the limit of slots: the record of a backing node must fit into one znode. */
+/** Problems of settings, and the limit of slots: the record of a backing node must fit into one znode. */
 
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -112,10 +112,9 @@ function checkIdentity(
   const before = known.get(identity);
   if (before === undefined) known.set(identity, path.join('.'));
   else {
-    const login = [name, ...(username === undefined ? [] : [username]), port].join(', ');
     context.problem([...path, 'name'], {
       expected: 'a name, user and port that no other machine has',
-      hint: `${before} has ${login} already; \`max-parallel-jobs\` lets a machine serve as several nodes`,
+      hint: `${before} has ${name}, ${username}, ${port} already; \`max-parallel-jobs\` lets a machine serve as several nodes`,
     });
   }
 }

@@ -28,9 +28,12 @@ export function isEsModuleWarning([warning, type]: readonly unknown[]): boolean 
   return type === 'ExperimentalWarning' && String(warning).includes('loading ES Module');
 }
 
+const emitWarning = process.emitWarning.bind(process);
 // Node.js prints it only for packages outside of a `node_modules`, as in a checkout.
-process.emitWarning = new Proxy(process.emitWarning, {
-  apply: (emit, self, given: unknown[]) => (isEsModuleWarning(given) ? undefined : Reflect.apply(emit, self, given)),
+Object.assign(process, {
+  emitWarning: (...given: Parameters<typeof emitWarning>): void => {
+    if (!isEsModuleWarning(given)) emitWarning(...given);
+  },
 });
 
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGUSR1', 'SIGHUP', 'SIGUSR2'] as const;
