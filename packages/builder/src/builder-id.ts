@@ -5,7 +5,7 @@
 
 import { mkdir, readFile, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { errorCodeOf, reasonOf, type RandomSource } from '@nodepool/core';
+import { errorCodeOf, fileFaultOf, type RandomSource } from '@nodepool/core';
 
 const NAME = 'builder_id.txt';
 /** Operators remove this file to assign the files to another installation. */
@@ -28,7 +28,7 @@ export async function builderIdOf(folder: string, random: RandomSource): Promise
     return id;
   } catch (error) {
     throw new ImagesDirError(
-      `images-dir ${folder} cannot be used: ${reasonOf(error)}; it must be a folder that this user can write`,
+      `images-dir ${folder} cannot be used: ${fileFaultOf(error, 'output')}; it must be a folder that this user can write`,
       { cause: error },
     );
   }

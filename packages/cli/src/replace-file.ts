@@ -2,7 +2,8 @@ import { randomUUID } from 'node:crypto';
 import { constants, type Stats } from 'node:fs';
 import { access, lstat, open, realpath, rename, rm, stat, writeFile, type FileHandle } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
-import { errorCodeOf } from '@nodepool/core';
+import { errorCodeOf, fileFaultOf } from '@nodepool/core';
+import { CommandError } from './command-context.js';
 
 const MODE = 0o600;
 /** Files that this process has opened, e.g. by a redirection of the shell, which writes to the same file later. */
@@ -12,9 +13,17 @@ const NOT_REPLACEABLE: ReadonlySet<string | undefined> = new Set(['ENOENT', 'EAC
 
 /**
  * Writes the file. An existing file has its earlier content until the new one is complete, and retains its owner and
- * permissions. Files that cannot be replaced, e.g. pipes and devices, are overwritten.
+ * permissions. Files that cannot be replaced, e.g. pipes and devices, are overwritten. Rejects with `CommandError`.
  */
 export async function replaceFile(file: string, content: string): Promise<void> {
+  try {
+    await write(file, content);
+  } catch (error) {
+    throw new CommandError(`${file} cannot be written: ${fileFaultOf(error, 'output')}`, { cause: error });
+  }
+}
+
+async function write(file: string, content: string): Promise<void> {
   if (!OPENED.test(resolve(file))) {
     const existing = await unlessMissing(stat(file));
     // A link to a missing file exists, but has no status.

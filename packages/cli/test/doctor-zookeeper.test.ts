@@ -161,11 +161,24 @@ describe('the check of certificates', () => {
   it('reports unreadable files', async () => {
     const broken = join(folder, 'broken.pem');
     writeFileSync(broken, 'not a certificate');
-    const found = await problems({ certFile: join(folder, 'missing.pem'), caFile: broken, keyFile: broken });
+    const missing = join(folder, 'missing.pem');
+    const found = await problems({ certFile: missing, caFile: broken, keyFile: broken });
+    expect(found[0]).toBe(`error ${missing}: cannot be used: there is no such file`);
     expect(found.map((text) => text.split(': ').slice(0, 2).join(': '))).toEqual([
       expect.stringMatching(/^error .*missing\.pem: cannot be used$/),
       expect.stringMatching(/^error .*broken\.pem: cannot be used$/),
       expect.stringMatching(/^error .*broken\.pem: cannot be used$/),
+    ]);
+  });
+
+  it('is not blamed on the servers if its files cannot be read', async () => {
+    const findings = await checkServers(settings({ certFile: join(folder, 'missing.pem') }, ['127.0.0.1:1']), now);
+    expect(findings).toEqual([
+      {
+        ...{ check: 'zookeeper', severity: 'error', object: 'servers' },
+        reason: 'were not asked, because files of zookeeper-tls cannot be read',
+        remedy: 'see the findings about certificates',
+      },
     ]);
   });
 

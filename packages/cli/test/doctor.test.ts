@@ -289,8 +289,12 @@ describe('nodepool doctor', () => {
     ]);
     await world.builder(hostname(), '1.2.3');
     expect((await examine()).problems).toEqual([
-      expect.stringMatching(/^error disk images-dir \/nonexistent\/images: cannot be examined: ENOENT/),
-      expect.stringMatching(/^error disk build-log-dir \/nonexistent\/logs: cannot be examined: ENOENT/),
+      expect.stringMatching(
+        /^error disk images-dir \/nonexistent\/images: cannot be examined: there is no such folder$/,
+      ),
+      expect.stringMatching(
+        /^error disk build-log-dir \/nonexistent\/logs: cannot be examined: there is no such folder$/,
+      ),
     ]);
   });
 });

@@ -46,13 +46,13 @@ describe('nodepool export-image-data and import-image-data', () => {
     const damaged = join(folder, 'damaged.json');
     await writeFile(damaged, '{');
     for (const [args, reason] of [
-      [['import-image-data', join(folder, 'missing.json')], 'cannot be read'],
+      [['import-image-data', join(folder, 'missing.json')], 'missing.json cannot be read: there is no such file; name'],
       [['import-image-data', bad], `${bad}: nothing can be imported:\n  /nodepool/nodes/1: is not the path of a znode`],
       [['import-image-data', damaged], `${damaged}: it is not JSON; expected the output of export-image-data`],
-      [['export-image-data', folder], 'cannot be written'],
+      [['export-image-data', folder], `${folder} cannot be written: it is a folder`],
       [
         ['export-image-data', join(folder, 'missing', 'images.json')],
-        "open '" + join(folder, 'missing', 'images.json'),
+        `${join(folder, 'missing', 'images.json')} cannot be written: its folder does not exist`,
       ],
     ] as const) {
       const { code, out } = await world.run(...args);

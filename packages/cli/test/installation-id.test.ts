@@ -34,7 +34,10 @@ describe('nodepool installation-id', () => {
     expect([unasked.code, unasked.out.noted]).toEqual([1, expect.stringContaining('there is no terminal to confirm')]);
     world.answer = 'yes';
     const refused = await world.run('installation-id', '--set', 'production-1');
-    expect([refused.code, refused.out.noted]).toEqual([1, expect.stringContaining('the change was not confirmed')]);
+    expect([refused.code, refused.out.noted]).toEqual([
+      1,
+      expect.stringContaining(`the id is still ${before}: it was not confirmed`),
+    ]);
     const { out } = await world.run('installation-id');
     expect(out.printed).toBe(before);
     const forced = await world.run('installation-id', '--set', 'production-1', '--force');
@@ -44,9 +47,15 @@ describe('nodepool installation-id', () => {
   it('rejects an invalid id', async () => {
     const before = world.store.installation.id;
     const { code, out } = await world.run('installation-id', '--set', 'No such id');
-    expect(code).toBe(1);
-    expect(out.noted).toContain('"No such id" cannot be the id of an installation');
+    expect(code).toBe(2);
+    expect(out.noted).toContain('--set: "No such id" cannot be the id of an installation: expected 1 to 40 of a-z');
+    expect(world.questions).toEqual([]);
     expect(out.noted).not.toContain('-d for details');
     expect(world.store.installation.id).toBe(before);
+  });
+
+  it('rejects --force without --set', async () => {
+    const { code, out } = await world.run('installation-id', '--force');
+    expect([code, out.noted]).toEqual([2, 'nodepool: --force has no effect without --set']);
   });
 });

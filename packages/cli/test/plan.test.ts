@@ -89,8 +89,12 @@ describe('nodepool plan', () => {
     await writeFile(file, '{"created": 1790000000, "label": "small"}\n{"created": "soon", "label": "small"}\n');
     const { code, out } = await world.run('plan', '--requests', file);
     expect([code, out.noted]).toEqual([1, expect.stringContaining(`${file}, line 2: "created" must be unix seconds`)]);
-    const missing = await world.run('plan', '--requests', join(folder, 'none'));
-    expect([missing.code, missing.out.noted]).toEqual([1, expect.stringContaining('no such file')]);
+    const none = join(folder, 'none');
+    const missing = await world.run('plan', '--requests', none);
+    const text = `nodepool: ${none} cannot be read: there is no such file`;
+    expect([missing.code, missing.out.noted]).toEqual([1, text]);
+    const { out: ofFolder } = await world.run('plan', '--requests', folder);
+    expect(ofFolder.noted).toBe(`nodepool: ${folder} cannot be read: it is a folder`);
   });
 });
 

@@ -136,7 +136,8 @@ class Inheritance {
     const sha256 = stringAt(objectAt(section, 'source') ?? {}, 'sha256');
     if (sha256?.startsWith('http:') !== true) return;
     this.report.at(this.document, ['diskimages', index, 'source', 'sha256'], {
-      expected: 'the 64 digits of the checksum, or an address with https: over http, it could be changed on the way',
+      expected: 'the 64 digits of the checksum, or an address with https',
+      hint: 'over http, the checksum could be changed on the way',
     });
   }
 

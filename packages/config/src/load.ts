@@ -7,7 +7,16 @@ import { createRequire } from 'node:module';
 import { dirname, resolve } from 'node:path';
 import { defaultDriverFolders, discoverDriver, type DiscoverDriver } from './discovery/discovery.js';
 import type { JsonObject } from '@nodepool/core';
-import { entriesAt, numberAt, objectAt, stringAt, isJsonObject, reasonOf, nextTurn } from '@nodepool/core';
+import {
+  entriesAt,
+  errorCodeOf,
+  fileFaultOf,
+  isJsonObject,
+  nextTurn,
+  numberAt,
+  objectAt,
+  stringAt,
+} from '@nodepool/core';
 import type * as CompiledSchemas from './compiled-schemas.js';
 import { loadDiskImages, mergeSecureEnvVars, nonEmpty } from './disk-images.js';
 import { incompatibleKeys } from './compatible.js';
@@ -141,10 +150,16 @@ async function readBytes(file: string, report: ProblemReport, missing: string): 
 
 /** Returns what was found instead of a readable file, and advice. */
 function unreadable(error: unknown, missing: string): [found: string, hint?: string] {
-  const { code } = error as NodeJS.ErrnoException;
-  if (code === 'ENOENT') return ['no file', missing];
-  if (code !== 'EACCES') return [reasonOf(error)];
-  return ['a file that this user may not read', 'permit it, or run the program as another user'];
+  switch (errorCodeOf(error)) {
+    case 'ENOENT':
+      return ['no file', missing];
+    case 'EACCES':
+      return ['a file that this user may not read', 'permit it, or run the program as another user'];
+    case 'EISDIR':
+      return ['a folder', missing];
+    default:
+      return ['one that cannot', fileFaultOf(error)];
+  }
 }
 
 function wholeFile(file: string, expected: string, found: string, hint?: string): ConfigProblem {

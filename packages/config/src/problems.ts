@@ -54,7 +54,7 @@ const MAX_SHOWN = 60;
 export function describeValue(value: JsonValue | undefined, masked: boolean): string {
   if (value === undefined || value === null) return 'nothing';
   if (Array.isArray(value)) return value.length === 0 ? 'an empty list' : `a list of ${value.length}`;
-  if (typeof value === 'object') return 'a mapping';
+  if (typeof value === 'object') return Object.keys(value).length === 0 ? 'an empty mapping' : 'a mapping';
   if (masked) return `a ${typeof value} that is not shown here`;
   if (typeof value !== 'string') return String(value);
   const shown = value.length > MAX_SHOWN ? `${value.slice(0, MAX_SHOWN)}…` : value;

@@ -52,8 +52,8 @@ export async function loadProviders(
     input.unserved.add(entry.name);
     input.warnings.at(input.document, ['providers', entry.index, 'driver'], {
       expected: 'a driver that works',
-      found: `${JSON.stringify(name)}: ${made.broken}`,
-      hint: 'this provider is not served until then',
+      found: JSON.stringify(name),
+      hint: `${made.broken}; this provider is not served until then`,
     });
   }
   const loadedDrivers = new Map(
@@ -85,7 +85,8 @@ function warnOfDrivers(
     for (const text of texts) {
       warnings.at(document, ['providers', user.index, 'driver'], {
         expected: 'a correctly installed driver',
-        found: `${JSON.stringify(name)}: ${text}`,
+        found: JSON.stringify(name),
+        hint: text,
       });
     }
   }
@@ -135,7 +136,7 @@ function makeProvider(entry: Entry, loaded: LoadedDriver | undefined, input: Pro
     input.unserved.add(entry.name);
     warn(path, {
       expected: 'a provider that can be served',
-      found: undefined,
+      found: null,
       hint: `${reason}; this provider is not served until then`,
     });
   };

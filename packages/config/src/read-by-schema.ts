@@ -1,5 +1,5 @@
 import { isJsonObject, type JsonObject, type JsonSchema, type JsonValue } from '@nodepool/core';
-import type { ConfigProblem, KeyPath } from './problems.js';
+import { describeValue, type ConfigProblem, type KeyPath } from './problems.js';
 import { ProblemReport } from './report.js';
 import { SourceText } from './source.js';
 import { compileSchema } from './validate.js';
@@ -8,7 +8,7 @@ import { parseYaml } from './yaml.js';
 /** Converts a value that conforms to the schema; `report` reports problems that the schema cannot express. */
 export interface FileForm<T> {
   readonly schema: JsonSchema;
-  interpret(value: JsonObject, report: (path: KeyPath, expected: string) => void): T;
+  interpret(value: JsonObject, report: (path: KeyPath, expected: string, hint?: string) => void): T;
 }
 
 /** Reads a YAML file in the form selected by its keys, or returns all problems. */
@@ -22,14 +22,14 @@ export async function readBySchema<T>(
   for (const problem of problems) report.settle(problem);
   if (document === undefined || report.size > 0) return { ok: false, problems: report.list() };
   if (!isJsonObject(document.value)) {
-    report.at(document, [], { expected: 'a mapping' });
+    report.at(document, [], { expected: 'a mapping', found: describeValue(document.value, true) });
     return { ok: false, problems: report.list() };
   }
   const value = withoutNulls(document.value);
   const form = formOf(value);
   for (const { path, ...violation } of compileSchema(form.schema)(value)) report.at(document, path, violation);
   if (report.size > 0) return { ok: false, problems: report.list() };
-  const interpreted = form.interpret(value, (path, expected) => report.at(document, path, { expected }));
+  const interpreted = form.interpret(value, (path, expected, hint) => report.at(document, path, { expected, hint }));
   return report.size > 0 ? { ok: false, problems: report.list() } : { ok: true, value: interpreted };
 }
 

@@ -3,8 +3,8 @@ import { describeValue, formatPath, type ConfigProblem, type KeyPath } from './p
 
 export interface ProblemText {
   readonly expected: string;
-  /** Replaces the description of the existing value. */
-  readonly found?: string | undefined;
+  /** Replaces the description of the existing value; null: the message has none. */
+  readonly found?: string | null | undefined;
   readonly hint?: string | undefined;
   /** Selects the key or the value as the place. */
   readonly at?: 'key' | 'value';
@@ -29,7 +29,7 @@ export class ProblemReport {
   }
 
   add(problem: ConfigProblem): void {
-    const identity = JSON.stringify([problem.file, problem.path, problem.expected]);
+    const identity = JSON.stringify([problem.file, problem.path, problem.expected, problem.hint]);
     if (!this.byIdentity.has(identity)) this.byIdentity.set(identity, problem);
   }
 
@@ -48,12 +48,15 @@ export class ProblemReport {
     const position = document.position(path, text.at);
     const formatted = formatPath(path);
     if (this.settled.has(JSON.stringify([position.file, formatted]))) return;
-    this.add({
-      ...position,
-      path: formatted,
-      expected: text.expected,
-      found: text.found ?? describeValue(document.valueAt(path), document.isSecret(path)),
-      hint: text.hint,
-    });
+    const { expected, found, hint } = text;
+    const existing = found === undefined ? existingAt(document, path) : (found ?? undefined);
+    this.add({ ...position, path: formatted, expected, found: existing, hint });
   }
+}
+
+/** Describes the value, unless it has parts: its kind is right, otherwise the schema would have refused it. */
+function existingAt(document: ConfigDocument, path: KeyPath): string | undefined {
+  const value = document.valueAt(path);
+  const hasParts = typeof value === 'object' && value !== null && Object.keys(value).length > 0;
+  return hasParts ? undefined : describeValue(value, document.isSecret(path));
 }

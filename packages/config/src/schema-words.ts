@@ -10,6 +10,11 @@ const TYPE_WORDS: Readonly<Record<string, string>> = {
   object: 'a mapping',
 };
 
+/** Returns `the key a` or e.g. `one of the keys a, b or c`. */
+export function keysText(several: string, keys: readonly string[]): string {
+  return keys.length === 1 ? `the key ${keys.join('')}` : `${several} ${joinOr(keys)}`;
+}
+
 export function joinOr(words: readonly string[]): string {
   return words.length < 2 ? words.join('') : `${words.slice(0, -1).join(', ')} or ${words.at(-1) ?? ''}`;
 }
@@ -61,8 +66,14 @@ export function expectation(error: ErrorObject): string {
       return `${kind} of less than ${String(limit)}`;
     case 'minLength':
       return limit === 1 ? 'a string that is not empty' : `a string of at least ${String(limit)} characters`;
+    case 'maxLength':
+      return `a string of at most ${String(limit)} characters`;
     case 'minItems':
       return `a list of at least ${String(limit)}`;
+    case 'maxItems':
+      return `a list of at most ${String(limit)}`;
+    case 'minProperties':
+      return limit === 1 ? 'a mapping that is not empty' : `a mapping of at least ${String(limit)} keys`;
     case 'uniqueItems':
       return 'a list without repetitions';
     case 'pattern':

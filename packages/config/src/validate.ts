@@ -5,8 +5,8 @@ import type * as AjvModule from 'ajv/dist/2020.js';
 import type { Ajv2020, ErrorObject, ValidateFunction } from 'ajv/dist/2020.js';
 import { type JsonSchema, isJsonObject, type JsonObject, type JsonValue } from '@nodepool/core';
 import { createAjv } from './create-ajv.js';
-import type { KeyPath } from './problems.js';
-import { describeSchema, expectation, joinOr, quoteHint } from './schema-words.js';
+import { describeValue, type KeyPath } from './problems.js';
+import { describeSchema, expectation, joinOr, keysText, quoteHint } from './schema-words.js';
 import { didYouMean } from './suggest.js';
 
 export interface Violation {
@@ -122,9 +122,14 @@ function explain(root: JsonValue, error: ErrorObject): Violation[] {
       return [];
     default: {
       const hint = error.keyword === 'type' ? quoteHint(error.schema, error.data) : reasonOfLimit(error);
-      return [{ path, expected: expectation(error), found: undefined, hint, at: 'value' }];
+      return [{ path, expected: expectation(error), found: kindOf(error), hint, at: 'value' }];
     }
   }
+}
+
+/** Describes a mapping or a list, whose kind may be wrong. Returns undefined for other values, which may be secret. */
+function kindOf({ data }: ErrorObject): string | undefined {
+  return typeof data === 'object' ? describeValue(data as JsonValue, true) : undefined;
 }
 
 /** Returns the reason of a maximum, which the schema gives as `$comment`. */
@@ -139,7 +144,7 @@ function unknownKey(path: KeyPath, error: ErrorObject): Violation {
   const known = Object.keys(isJsonObject(error.parentSchema?.['properties']) ? error.parentSchema['properties'] : {});
   return {
     path: [...path, key],
-    expected: known.length === 0 ? 'no keys here' : `one of the keys ${joinOr(known.toSorted())}`,
+    expected: known.length === 0 ? 'no keys here' : keysText('one of the keys', known.toSorted()),
     found: 'an unknown key',
     hint: didYouMean(key, known),
     at: 'key',
@@ -171,14 +176,15 @@ function noBranch(path: KeyPath, error: ErrorObject): Violation {
     return { path, expected: `${count} of the keys ${joinOr(keys)}`, found, hint: undefined, at: 'value' };
   }
   const expected = joinOr([...new Set(branches.map(describeSchema))]);
-  return { path, expected, found: undefined, hint: undefined, at: 'value' };
+  return { path, expected, found: kindOf(error), hint: undefined, at: 'value' };
 }
 
 /** Describes the violation of a rule that keys exclude each other, `{not: {required: [...]}}`. */
 function excluded(path: KeyPath, error: ErrorObject): Violation {
   const rule: unknown = error.schema;
   const keys = isJsonObject(rule) && Array.isArray(rule['required']) ? rule['required'].map(String) : [];
-  if (keys.length < 2) return { path, expected: expectation(error), found: undefined, hint: undefined, at: 'value' };
+  if (keys.length < 2)
+    return { path, expected: expectation(error), found: kindOf(error), hint: undefined, at: 'value' };
   const expected = `at most one of the keys ${joinOr(keys)}`;
   return { path, expected, found: keys.join(' and '), hint: 'remove one of them', at: 'value' };
 }

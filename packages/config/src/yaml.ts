@@ -31,8 +31,8 @@ export async function parseYaml(source: SourceText): Promise<ParseResult> {
     missingVariables.push({
       ...source.position(start),
       path: formatPath(path),
-      expected: `the environment variable ${variable}`,
-      found: 'that it is not set',
+      expected: `the environment variable ${variable} to be set`,
+      found: undefined,
       hint: `set the variable for this process, or remove %(${variable}) from the file`,
     });
   }

@@ -16,6 +16,11 @@ describe('drivers', () => {
     expect([...result.config.providers.keys()]).toEqual(['cloud']);
     expect(result.config.brokenProviders.get('gone')).toEqual({ driver: 'gce', reason: 'there is no gce; install it' });
     expect(placesOf(result.warnings)).toEqual(['12:26 providers[1].driver']);
+    expect(result.warnings.map(formatProblem)).toEqual([
+      expect.stringMatching(
+        /: expected a driver that works, found "gce"; there is no gce; install it; this provider is/,
+      ),
+    ]);
     expect([...result.unserved]).toEqual(['gone']);
   });
 

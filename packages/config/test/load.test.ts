@@ -170,7 +170,7 @@ describe('environment variables', () => {
   it('are reported when unset, once at their place, and not in comments', async () => {
     const problems = await problemsOf('# %(NODEPOOL_OLD)\nwebapp:\n  port: %(NODEPOOL_PORT)\n');
     expect(placesOf(problems)).toEqual(['3:9 webapp.port']);
-    expect(problems[0]?.expected).toBe('the environment variable NODEPOOL_PORT');
+    expect(problems[0]?.expected).toBe('the environment variable NODEPOOL_PORT to be set');
   });
 
   it('do not shift the positions of later problems, and are not shown', async () => {

@@ -70,10 +70,10 @@ describe('ready', () => {
     expect(problems.map((problem) => formatProblem(problem).replace(/^[^:]*:/, ''))).toEqual([
       '5:12: labels[0].ready.max: expected a number of at least `min`, 3, found 2',
       '6:14: labels[0].ready.spare: expected a whole number or a percentage, e.g. "20%", found "5 percent"',
-      '8:18: labels[0].ready.schedule[0].cron: expected a cron pattern of five fields, e.g. "0 8 * * mon-fri", found "0 8 * *": invalid configuration format (\'0 8 * *\'), exactly five, six, or seven space separated parts are required.',
-      '9:18: labels[0].ready.schedule[1].cron: expected a cron pattern of five fields, e.g. "0 8 * * mon-fri", found "0 8 30 2 *": which no date matches',
+      '8:18: labels[0].ready.schedule[0].cron: expected a cron pattern of five fields, e.g. "0 8 * * mon-fri", found "0 8 * *"; invalid configuration format (\'0 8 * *\'), exactly five, six, or seven space separated parts are required',
+      '9:18: labels[0].ready.schedule[1].cron: expected a cron pattern of five fields, e.g. "0 8 * * mon-fri", found "0 8 30 2 *"; no date matches it',
       '10:41: labels[0].ready.schedule[2].timezone: expected a time zone, e.g. "Europe/Berlin" or "UTC", found "Europe/Bonn"',
-      '11:38: labels[0].ready.schedule[3].until: expected a cron pattern of five fields, e.g. "0 8 * * mon-fri", found "0 99 * * *": Invalid value for hour: 99',
+      '11:38: labels[0].ready.schedule[3].until: expected a cron pattern of five fields, e.g. "0 8 * * mon-fri", found "0 99 * * *"; invalid value for hour: 99',
       '12:11: labels[0].ready.schedule[4]: expected at least one of the keys min, max or spare, found none of them',
       '13:34: labels[0].ready.forecast.served-at-once: expected a percentage of more than "0%" and less than "100%", found "100%"',
       '13:55: labels[0].ready.forecast.max-idle-cost: expected `cost-per-idle-hour` beside it, found none',

@@ -2,8 +2,14 @@
 
 import { describe, expect, it } from '@jest/globals';
 import { formatProblem } from '@nodepool/config';
-import { providerSchema, type Driver, type JsonSchema, type JsonValue } from '@nodepool/core';
-import { configOf, problemsOf } from './files.js';
+import {
+  providerSchema,
+  type Driver,
+  type JsonSchema,
+  type JsonValue,
+  type ProviderConfigContext,
+} from '@nodepool/core';
+import { configOf, loadText, problemsOf } from './files.js';
 import { openstack, only } from './stand-in-drivers.js';
 
 function driverWith(value: JsonSchema): Driver {
@@ -69,7 +75,7 @@ describe('a rejected value', () => {
   it('is explained by its content, when only one kind of value resembles it', async () => {
     expect(await messagesOf(stringOrMapping, '{nam: x}')).toEqual([
       'f:3:12: providers[0].value.name: expected a string, found nothing; the key is required',
-      'f:3:13: providers[0].value.nam: expected one of the keys name, found an unknown key; did you mean "name"?',
+      'f:3:13: providers[0].value.nam: expected the key name, found an unknown key; did you mean "name"?',
     ]);
   });
 
@@ -93,10 +99,12 @@ describe('a rejected value', () => {
     [{ type: 'boolean' }, '"yes"', 'true or false, found "yes"; write it without quotes'],
     [{ type: 'array', minItems: 1 }, '[]', 'a list of at least 1, found an empty list'],
     [{ type: 'array', items: {}, uniqueItems: true }, '[1, 1]', 'a list without repetitions, found a list of 2'],
-    [{ type: 'array', maxItems: 1 }, '[1, 1]', 'a value that must NOT have more than 1 items, found a list of 2'],
+    [{ type: 'array', maxItems: 1 }, '[1, 1]', 'a list of at most 1, found a list of 2'],
+    [{ type: 'string', maxLength: 3 }, 'abcd', 'a string of at most 3 characters, found "abcd"'],
+    [{ type: 'object', minProperties: 1 }, '{}', 'a mapping that is not empty, found an empty mapping'],
     [{ enum: ['a', 'b', 1] }, 'c', '"a", "b" or 1, found "c"'],
     [{ const: 'a' }, 'b', '"a", found "b"'],
-    [{ type: ['integer', 'string', 'null'] }, '{}', 'a whole number or a string, found a mapping'],
+    [{ type: ['integer', 'string', 'null'] }, '{}', 'a whole number or a string, found an empty mapping'],
     [{ anyOf: [{ const: 1 }, { type: 'string', maxLength: 1 }] }, '2', '1 or a string, found 2'],
   ])('is reported for %j with the expectation', async (schema, text, expected) => {
     expect(await messagesOf(schema, text)).toEqual([`f:3:12: providers[0].value: expected ${expected}`]);
@@ -106,5 +114,43 @@ describe('a rejected value', () => {
     const schema: JsonSchema = { type: 'object', additionalProperties: { type: 'integer' } };
     const [expected] = await messagesOf(schema, `{"a b": ${'x'.repeat(100)}}`);
     expect(expected).toBe(`f:3:20: providers[0].value["a b"]: expected a whole number, found "${'x'.repeat(60)}…"`);
+  });
+});
+
+describe('a problem that a driver reports', () => {
+  const messages = async (report: (context: ProviderConfigContext) => void): Promise<string[]> => {
+    const getProviderConfig: Driver['getProviderConfig'] = (section, context) => {
+      report(context);
+      return openstack.getProviderConfig(section, context);
+    };
+    const discoverDriver = only({ ...driverWith({}), getProviderConfig });
+    const result = await loadText(file('{a: 1}'), { discoverDriver });
+    const problems = [...(result.ok ? [] : result.problems), ...result.warnings];
+    return problems.map((problem) => formatProblem({ ...problem, file: 'f' }));
+  };
+
+  it('says nothing about the kind of a value with parts, which is right', async () => {
+    expect(await messages(({ problem }) => problem(['value'], { expected: '"b" to be set' }))).toEqual([
+      'f:3:12: providers[0].value: expected "b" to be set',
+    ]);
+    expect(await messages(({ problem }) => problem(['name'], { expected: 'a longer name' }))).toEqual([
+      'f:2:11: providers[0].name: expected a longer name, found "p"',
+    ]);
+  });
+
+  it('is not lost beside another one of the same value', async () => {
+    const hints = ['the tag a is too long', 'the tag b is too long'];
+    const report = ({ problem }: ProviderConfigContext): void =>
+      hints.forEach((hint) => problem(['value'], { expected: 'shorter tags', hint }));
+    expect(await messages(report)).toEqual(
+      hints.map((hint) => `f:3:12: providers[0].value: expected shorter tags; ${hint}`),
+    );
+  });
+
+  it('gives the reason why the provider cannot be served', async () => {
+    const reason = 'there is no kubeconfig file at /k; name the file with KUBECONFIG';
+    expect(await messages((context) => context.unserved?.(['context'], reason))).toEqual([
+      `f:2:5: providers[0].context: expected a provider that can be served; ${reason}; this provider is not served until then`,
+    ]);
   });
 });

@@ -57,6 +57,6 @@ it('is left to a later program', () => {
 it('is named in the error if it is not writable', () => {
   const missing = join(folder, 'missing', 'nodepool.pid');
   expect(() => writePidFile(missing, silentLogger)).toThrow(
-    `the file of --pidfile, ${missing}, cannot be written: ENOENT`,
+    `the file of --pidfile, ${missing}, cannot be written: its folder does not exist;`,
   );
 });

@@ -19,7 +19,7 @@ export const OWN_INSTANCE_TAGS = 9;
  */
 const OWN_IMAGE_TAGS = 11;
 
-type Problem = (key: readonly string[], expected: string) => void;
+type Problem = (key: readonly string[], expected: string, hint?: string) => void;
 
 /** Returns the tags of a label after it has checked them and the names of its dynamic tags. */
 export function checkUserTags(section: JsonObject, problem: Problem): Readonly<Record<string, string>> {
@@ -40,7 +40,7 @@ export function checkImageTags(
 ): void {
   for (const [name, value] of Object.entries(all)) {
     if (name in own) checkTag(name, value, ['tags', name], problem);
-    else checkTag(name, value, [], (key, expected) => problem(key, `${expected}: ${name}`));
+    else checkTag(name, value, [], (key, expected) => problem(key, expected, `this is about the tag ${name}`));
   }
   checkNumber(Object.keys(all).length, OWN_IMAGE_TAGS, [], problem);
 }
@@ -51,9 +51,9 @@ export function asTagValue(value: string): string {
 }
 
 function checkTag(name: string, value: string, key: readonly string[], problem: Problem): void {
-  if (/^aws:/i.test(name)) problem(key, 'a name that does not begin with "aws:", which AWS reserves');
-  if (name.length > NAME_MAX) problem(key, `at most ${NAME_MAX} characters, as the name of a tag`);
-  if (value.length > VALUE_MAX) problem(key, `at most ${VALUE_MAX} characters, as the value of a tag`);
+  if (/^aws:/i.test(name)) problem(key, 'a name of a tag that does not begin with "aws:", which AWS reserves');
+  if (name.length > NAME_MAX) problem(key, `a name of a tag with at most ${NAME_MAX} characters`);
+  if (value.length > VALUE_MAX) problem(key, `a value of a tag with at most ${VALUE_MAX} characters`);
 }
 
 function checkNumber(tags: number, own: number, key: readonly string[], problem: Problem): void {

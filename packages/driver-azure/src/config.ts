@@ -275,18 +275,19 @@ function checkedTags(section: JsonObject, problem: Problem): Readonly<Record<str
 function checkImageTags({ diskImages }: ProviderConfig, section: JsonObject, context: ProviderConfigContext): void {
   for (const { index, name: image } of entriesAt(section, 'diskimages')) {
     const path = ['diskimages', index];
-    const problem: Problem = (key, expected) => context.problem([...path, ...key], { expected });
+    const problem: Problem = (key, expected, hint) =>
+      context.problem([...path, ...key], { expected, ...(hint === undefined ? {} : { hint }) });
     const tags = Object.entries(diskImages.get(image)?.metadata ?? {});
     for (const [name, value] of tags)
-      checkTag(name, value, [], (key, expected) => problem(key, `${expected}: ${name}`));
+      checkTag(name, value, [], (key, expected) => problem(key, expected, `this is about the tag ${name}`));
     checkNumber(tags.length, OWN_TAGS.image, [], problem);
   }
 }
 
 function checkTag(name: string, value: string, key: readonly string[], problem: Problem): void {
   if (INVALID_TAG_CHARACTERS.test(name)) problem(key, 'a name of a tag, without any of <>%&\\?/');
-  if (name.length > TAG_NAME_MAX) problem(key, `at most ${TAG_NAME_MAX} characters, as the name of a tag`);
-  if (value.length > TAG_MAX) problem(key, `at most ${TAG_MAX} characters, as the value of a tag`);
+  if (name.length > TAG_NAME_MAX) problem(key, `a name of a tag with at most ${TAG_NAME_MAX} characters`);
+  if (value.length > TAG_MAX) problem(key, `a value of a tag with at most ${TAG_MAX} characters`);
 }
 
 function checkNumber(tags: number, own: number, key: readonly string[], problem: Problem): void {

@@ -10,6 +10,7 @@ import {
   AuthError,
   connectionError,
   errorOfAnswer,
+  fileFaultOf,
   isDriverError,
   isJsonObject,
   lineOf,
@@ -191,8 +192,7 @@ function parsedOr(text: string): unknown {
 function unansweredError(attempted: Attempted, cause: unknown): DriverError {
   const said = messageOf(cause);
   if (!NO_CREDENTIALS.test(said)) return connectionError(attempted, { cause });
-  const remedy = 'set "credentials-file", or GOOGLE_APPLICATION_CREDENTIALS';
-  return new AuthError(`${attempted.operation}: no credentials (${lineOf(said)}); ${remedy}`, { cause });
+  return new AuthError(`${attempted.operation}: no credentials (${lineOf(fileFaultOf(cause))})`, { cause });
 }
 
 function messageOf(error: unknown): string {

@@ -5,6 +5,7 @@
 
 import { describe, expect, it } from '@jest/globals';
 import { answerError, errorOf, operationError } from '../src/errors.js';
+import { remediedError } from '../src/client/credentials.js';
 
 const insert = { operation: 'instances.insert', changesSomething: true, now: Date.UTC(2026, 0, 1) };
 
@@ -91,15 +92,19 @@ describe('credentials', () => {
   );
 
   it.each([
-    "Error: ENOENT: no such file or directory, open '/etc/nodepool/key'",
-    "Error: EACCES: permission denied, open '/etc/nodepool/gce.json'",
-    'Error: EISDIR: illegal operation on a directory, read',
-    'Error: error:1E08010C:DECODER routines::unsupported',
-    'key must be a string, a buffer or an object',
-  ])('that cannot be read are a failed login, and the message names them: %s', (message) => {
+    ["Error: ENOENT: no such file or directory, open '/etc/nodepool/key'", 'there is no such file'],
+    ["Error: EACCES: permission denied, open '/etc/nodepool/gce.json'", 'this user may not read it'],
+    ['Error: EISDIR: illegal operation on a directory, read', 'it is a folder'],
+    ['Error: error:1E08010C:DECODER routines::unsupported', undefined],
+    ['key must be a string, a buffer or an object', undefined],
+  ])('that cannot be read are a failed login, and the message gives the reason: %s', (message, fault) => {
     const error = errorOf(insert, new Error(message));
     expect(error).toMatchObject({ code: 'auth', outcome: 'not-applied' });
-    expect(error.message).toContain(`no credentials (${message})`);
+    expect(error.message).toContain(`no credentials (${fault ?? message})`);
+    const place = 'the credentials in /etc/nodepool/gce.json';
+    expect(remediedError(insert, new Error(message), place).message).toMatch(
+      /^[^;]*no credentials \(.*\); replace the credentials in \/etc\/nodepool\/gce\.json, which [^;]*$/,
+    );
   });
 });
 

@@ -128,6 +128,6 @@ it('the service account of the pod applies if there is no file', () => {
 
 it('an error about invalid YAML contains the line, and not the content', () => {
   write('.kube/config', 'users:\n- {name: u, user: {token: secret\n');
-  expect(() => clusterAccess(undefined, where())).toThrow(/config:\d+ is not valid YAML/);
+  expect(() => clusterAccess(undefined, where())).toThrow(/config:\d+:\d+: expected valid YAML, found an error/);
   expect(() => clusterAccess(undefined, where())).not.toThrow(/secret/);
 });

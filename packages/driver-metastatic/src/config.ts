@@ -80,7 +80,7 @@ class SettingsChecks {
     const { context } = this;
     if (!context.labels.has(backingLabel)) {
       context.problem([...path, 'backing-label'], {
-        expected: `the name of a label in the top-level \`labels\`, and ${JSON.stringify(backingLabel)} is not there`,
+        expected: 'the name of a label in the top-level `labels`',
         hint: 'add it there',
       });
     }

@@ -1,11 +1,11 @@
-/** The limit of slots: the record of a backing node must fit into one znode. */
+/** Problems of settings, and the limit of slots: the record of a backing node must fit into one znode. */
 
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it } from '@jest/globals';
 import { formatProblem, loadConfig } from '@nodepool/config';
-import type { SlotUse } from '@nodepool/core';
+import type { JsonObject, SlotUse } from '@nodepool/core';
 import { nodeWith } from '@nodepool/core/testing';
 import { driver } from '../src/index.js';
 import { MAX_SLOTS } from '../src/schema.js';
@@ -14,12 +14,12 @@ import { dataWith, withLabel } from './world.js';
 /** ZooKeeper's default limit of a znode and of a request, in bytes. */
 const ZNODE_BYTES = 0xfffff;
 
-/** Returns the problems of a configuration with this number of slots. */
-async function problemsOf(count: number): Promise<readonly string[]> {
+/** Returns the problems of a configuration whose label has these settings. */
+async function problemsOf(settings: JsonObject): Promise<readonly string[]> {
   const folder = mkdtempSync(join(tmpdir(), 'metastatic-config-'));
   const file = join(folder, 'nodepool.yaml');
   const labels = [{ name: 'small' }, { name: 'large' }];
-  const providers = [withLabel({ 'max-parallel-jobs': count })];
+  const providers = [withLabel(settings)];
   writeFileSync(file, JSON.stringify({ 'zookeeper-servers': [{ host: 'zk' }], labels, providers }));
   const result = await loadConfig({ file, secureFile: undefined, env: {}, discoverDriver: async () => driver });
   rmSync(folder, { recursive: true });
@@ -27,9 +27,15 @@ async function problemsOf(count: number): Promise<readonly string[]> {
 }
 
 it('more slots than the record of a backing node can have are refused, with the reason', async () => {
-  expect(await problemsOf(MAX_SLOTS)).toEqual([]);
-  expect(await problemsOf(MAX_SLOTS + 1)).toEqual([
+  expect(await problemsOf({ 'max-parallel-jobs': MAX_SLOTS })).toEqual([]);
+  expect(await problemsOf({ 'max-parallel-jobs': MAX_SLOTS + 1 })).toEqual([
     expect.stringMatching(/at most 500, found 501; .*ZooKeeper limits a record to 1 MB/),
+  ]);
+});
+
+it('a backing label that does not exist is refused with one sentence', async () => {
+  expect(await problemsOf({ 'backing-label': 'nowhere' })).toEqual([
+    expect.stringMatching(/: expected the name of a label in the top-level `labels`, found "nowhere"; add it there$/),
   ]);
 });
 

@@ -154,7 +154,7 @@ function instanceProperties(
   for (const [key, value] of Object.entries(properties)) {
     if (Buffer.byteLength(value) <= METADATA_MAX_BYTES) continue;
     context.problem([...path, 'instance-properties', key], {
-      expected: `at most ${METADATA_MAX_BYTES} bytes, as metadata of a server`,
+      expected: `metadata of a server with at most ${METADATA_MAX_BYTES} bytes`,
     });
   }
   return properties;

@@ -96,8 +96,8 @@ function checkLabels(
   for (const label of labels) {
     if (context.labels.has(label)) continue;
     context.problem([...path, 'labels'], {
-      expected: `names of labels in the top-level \`labels\`, and ${JSON.stringify(label)} is not there`,
-      hint: 'add it there',
+      expected: 'names of labels in the top-level `labels`',
+      hint: `add ${JSON.stringify(label)} there`,
     });
   }
 }
@@ -112,8 +112,10 @@ function checkIdentity(
   const before = known.get(identity);
   if (before === undefined) known.set(identity, path.join('.'));
   else {
-    const expected = `a name, user and port that no other machine has, and ${before} has ${name}, ${username ?? ''}, ${port}`;
-    context.problem([...path, 'name'], { expected, hint: '`max-parallel-jobs` lets a machine serve as several nodes' });
+    context.problem([...path, 'name'], {
+      expected: 'a name, user and port that no other machine has',
+      hint: `${before} has ${name}, ${username}, ${port} already; \`max-parallel-jobs\` lets a machine serve as several nodes`,
+    });
   }
 }
 

@@ -233,6 +233,10 @@ describe('the address', () => {
       await writeFile(world.settingsFile, `listen: {address: "${address}"}\ntokens: tokens.yaml\n`);
       expect((await readSettings(world.settingsFile)).listen.address).toBe(address);
     }
+    await writeFile(world.settingsFile, 'tls: {cert: /nonexistent/c, key: /nonexistent/k}\ntokens: tokens.yaml\n');
+    await expect(readSettings(world.settingsFile)).rejects.toThrow(
+      'tls.key: /nonexistent/k cannot be read: there is no such file; check the path',
+    );
     await writeFile(world.settingsFile, 'listen: {}\n');
     await expect(readSettings(world.settingsFile)).rejects.toThrow('without them no request is permitted');
   });

@@ -99,6 +99,26 @@ describe('a ready node', () => {
     expect(world.nodes().get(node)).toMatchObject({ state: 'ready' });
   });
 
+  it('is not handed out once a listing for a launch lacks its instance', async () => {
+    let fails = false;
+    const failing = (list: readonly Instance[]): readonly Instance[] => {
+      if (fails) throw new TransientError('no other listing succeeds');
+      return list;
+    };
+    await world.launcher([demo()], 'launcher1', listing(failing));
+    const [lost = '', kept = ''] = await settledNodes(2);
+    fails = true;
+    world.cloud.destroyInstance(instanceOf(lost));
+    await world.clock.advance(MINUTE_MS);
+    expect(said('A ready node is not handed out')).toEqual([]);
+    world.cloud.configure({ bootTimeMs: [5000, 5000] });
+    await world.fulfilled(await world.submit(['large']));
+    expect(said('A ready node is not handed out')).toMatchObject([{ node_id: lost }]);
+    const nodes = await world.fulfilled(await world.submit(['small', 'small']));
+    expect(nodes).toContain(kept);
+    expect(nodes).not.toContain(lost);
+  });
+
   it('is kept while the driver returns nonsense', async () => {
     let isNonsense = false;
     const nonsense = JSON.parse('[{"tags": {}}]') as readonly Instance[];

@@ -46,6 +46,15 @@ describe('the troubleshooting page', () => {
   });
 });
 
+// npm 10 and 11 run programs below a shell, which ends without passing signals on.
+it('no page and no template starts a daemon below npm', () => {
+  const pages = [...filesBelow(docs, '.md'), ...readdirSync(packages).map((name) => join(packages, name, 'README.md'))];
+  const started = pages.flatMap((file) => readFileSync(file, 'utf8').match(/^npx nodepool-.*$/gm) ?? []);
+  expect(started.filter((line) => !line.includes('--generate-token'))).toEqual([]);
+  const template = join(packages, 'create-driver', 'templates', 'common', '_package.json');
+  expect(readFileSync(template, 'utf8')).toContain('&& exec nodepool-launcher');
+});
+
 describe('a configuration in the documentation', () => {
   let folder: string;
 

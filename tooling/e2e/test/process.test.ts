@@ -176,11 +176,11 @@ describe.each(['launcher', 'builder'] as const)('a %s that cannot start', (kind)
     const remedy = 'name a file in an existing folder that this user can write, or omit the option\n';
     expect(await logOf('pid-missing', { args: ['--pidfile', missing] })).toMatch(
       new RegExp(
-        `nodepool-${kind} cannot start: the file of --pidfile, ${missing}, cannot be written: ENOENT.*; ${remedy}`,
+        `nodepool-${kind} cannot start: the file of --pidfile, ${missing}, cannot be written: its folder does not exist; ${remedy}`,
       ),
     );
     expect(await logOf('pid-folder', { args: ['--pidfile', folder] })).toMatch(
-      new RegExp(`the file of --pidfile, ${folder}, cannot be written: EISDIR.*; ${remedy}`),
+      new RegExp(`the file of --pidfile, ${folder}, cannot be written: it is a folder; ${remedy}`),
     );
   });
 });

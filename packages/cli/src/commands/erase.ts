@@ -1,6 +1,7 @@
 /** `nodepool erase PROVIDER`: deletes all records of a provider from ZooKeeper; its resources in the cloud remain. */
 
 import { CommandError, type StoreContext } from '../command-context.js';
+import { confirm } from '../confirm.js';
 import { checkProvider } from '../image-names.js';
 
 /**
@@ -23,7 +24,8 @@ export async function erase(
   }
   const what = `${uploads.length} uploads and ${nodes.length} nodes of provider ${provider}`;
   warnIfServed(context, provider);
-  if (!options.force) await confirm(context, provider, what);
+  const effect = `The records of ${what} will be erased. Instances and images in the cloud stay, and no launcher will delete them.`;
+  await confirm(context, { effect, expected: provider, refusal: 'nothing was erased' }, options);
   const locked: string[] = [];
   for (const upload of uploads) {
     const name = `upload ${upload.id} of build ${upload.build} of image ${upload.image}`;
@@ -78,17 +80,6 @@ function warnIfServed({ store, out }: StoreContext, provider: string): void {
   out.note(
     `provider ${provider} is still served by ${hosts}: remove it from the configuration there, or new records are created`,
   );
-}
-
-async function confirm({ ask, interrupted }: StoreContext, provider: string, what: string): Promise<void> {
-  if (ask === undefined) {
-    throw new CommandError(
-      `nothing was erased: there is no terminal to confirm it; --force erases ${what} without asking`,
-    );
-  }
-  const question = `The records of ${what} will be erased. Instances and images in the cloud stay, and no launcher will delete them.\n`;
-  const answer = await ask(`${question}Type the name of the provider to confirm: `, interrupted);
-  if (answer.trim() !== provider) throw new CommandError('nothing was erased: it was not confirmed');
 }
 
 function signalOf({ interrupted }: StoreContext): { readonly signal: AbortSignal } {

@@ -4,6 +4,7 @@ import type { ExternalId, Instance, NodeData, NodeState } from '@nodepool/core';
 import { externalIdKey, LAUNCHING_STATES } from '@nodepool/core';
 import { createRecordList, type ListColumn, type Store } from '@nodepool/store';
 import { CommandError, UsageError, type StoreContext } from '../command-context.js';
+import { confirm } from '../confirm.js';
 import { checkConfigured, checkProvider } from '../image-names.js';
 import { printSelected, type ListOptions } from '../lists/list-command.js';
 import { deleteOrphans, findOrphans, instancesOf, keyOf, withProvider, type Orphan } from '../unrecorded.js';
@@ -57,7 +58,7 @@ export async function orphans(
     case 'suspend':
       return suspend(context, provider, options);
     case 'confirm':
-      return confirm(context, provider, options);
+      return resume(context, provider, options);
   }
 }
 
@@ -164,8 +165,8 @@ async function remove(context: StoreContext, name: string, options: OrphanOption
   const names = chosen.slice(0, NAMED).map(({ resource }) => `  ${resource.kind} ${resource.name}`);
   if (names.length < chosen.length) names.push(`  and ${chosen.length - names.length} more`);
   const what = `${chosen.length} resources of provider ${name}`;
-  const question = `${what} will be deleted in the cloud, even if a job uses them:\n${names.join('\n')}\n`;
-  await ask(context, question, `${name} ${chosen.length}`, `nothing was deleted`, options);
+  const effect = `${what} will be deleted in the cloud, even if a job uses them:\n${names.join('\n')}`;
+  await confirm(context, { effect, expected: `${name} ${chosen.length}`, refusal: 'nothing was deleted' }, options);
   const keys = new Set(chosen.map(({ resource }) => keyOf(resource)));
   const deleted = await withProvider(context, name, (provider, call) => deleteOrphans(context, provider, keys, call));
   out.note(`${deleted.length} resources of provider ${name} are deleted`);
@@ -202,7 +203,7 @@ async function suspend(context: StoreContext, only: string | undefined, { retire
   if (locked.length > 0) throw new CommandError(`these nodes are locked: ${locked.join(', ')}`);
 }
 
-async function confirm(context: StoreContext, only: string | undefined, options: OrphanOptions): Promise<void> {
+async function resume(context: StoreContext, only: string | undefined, options: OrphanOptions): Promise<void> {
   const { store, out, interrupted: signal } = context;
   const all = store.suspensions.all();
   if (only !== undefined && all.some(({ provider }) => provider === null)) {
@@ -214,8 +215,8 @@ async function confirm(context: StoreContext, only: string | undefined, options:
     return;
   }
   const reasons = suspensions.map(({ provider, reason }) => `  ${provider ?? 'all providers'}: ${reason}`);
-  const question = `Launchers and builders will delete what has no record again. They stopped because of:\n${reasons.join('\n')}\n`;
-  await ask(context, question, 'confirm', 'the deletions remain suspended', options);
+  const effect = `Launchers and builders will delete what has no record again. They stopped because of:\n${reasons.join('\n')}`;
+  await confirm(context, { effect, expected: 'confirm', refusal: 'the deletions remain suspended' }, options);
   for (const { provider } of suspensions) await store.suspensions.resume(provider, { signal });
   out.note('deletions of resources without a record continue');
 }
@@ -245,21 +246,6 @@ function idsWithout(
 /** Throws `CommandError` for ids that were asked for and do not exist. */
 function refuseMissing(ids: readonly string[], what: string): void {
   if (ids.length > 0) throw new CommandError(`${what}: ${ids.join(', ')}; see \`nodepool orphans list\``);
-}
-
-async function ask(
-  context: StoreContext,
-  question: string,
-  expected: string,
-  refusal: string,
-  { force }: OrphanOptions,
-): Promise<void> {
-  if (force) return;
-  if (context.ask === undefined) {
-    throw new CommandError(`${refusal}: there is no terminal to confirm it; --force does without. ${question.trim()}`);
-  }
-  const answer = await context.ask(`${question}Type "${expected}" to confirm: `, context.interrupted);
-  if (answer.trim() !== expected) throw new CommandError(`${refusal}: it was not confirmed`);
 }
 
 /** Returns the record of an instance that is held for the operator. */

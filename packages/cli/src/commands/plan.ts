@@ -135,11 +135,6 @@ async function dayOf(io: ProcessIo, options: PlanCliOptions, onStore: OnStore): 
   try {
     return await readDay(sources, { sinceMs });
   } catch (error) {
-    throw error instanceof DayError || isFileError(error) ? new CommandError(error.message, { cause: error }) : error;
+    throw error instanceof DayError ? new CommandError(error.message, { cause: error }) : error;
   }
-}
-
-/** Returns true for an error of the file system, whose message names the file. */
-function isFileError(error: unknown): error is Error {
-  return error instanceof Error && 'syscall' in error;
 }

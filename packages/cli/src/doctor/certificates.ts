@@ -2,7 +2,7 @@
 
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { readFile, stat } from 'node:fs/promises';
-import { reasonOf } from '@nodepool/core';
+import { fileFaultOf } from '@nodepool/core';
 import type { ZooKeeperConfig } from '@nodepool/config';
 import { Findings, type Finding } from './finding.js';
 
@@ -46,7 +46,7 @@ async function read<T>(findings: Findings, file: string, work: (file: string) =>
   try {
     return await work(file);
   } catch (error) {
-    findings.error(file, `cannot be used: ${reasonOf(error)}`, 'provide a PEM file that this user can read');
+    findings.error(file, `cannot be used: ${fileFaultOf(error)}`, 'provide a PEM file that this user can read');
     return undefined;
   }
 }

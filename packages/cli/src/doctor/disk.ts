@@ -1,7 +1,7 @@
 /** Checks the space of the builder's folders, if they are on this machine. */
 
 import { statfs } from 'node:fs/promises';
-import { reasonOf } from '@nodepool/core';
+import { fileFaultOf } from '@nodepool/core';
 import type { NodepoolConfig } from '@nodepool/config';
 import { Findings, type Finding } from './finding.js';
 
@@ -52,7 +52,8 @@ async function checkFolder(
       findings.warning(name, `${ffree} of ${files} inodes are free`, remedy);
     else findings.ok(name, text);
   } catch (error) {
-    if (hasBuilder) findings.error(name, `cannot be examined: ${reasonOf(error)}`, 'create the folder for the builder');
+    if (hasBuilder)
+      findings.error(name, `cannot be examined: ${fileFaultOf(error, 'folder')}`, 'create the folder for the builder');
     else if (hasBuilder === undefined) findings.info(name, 'is not on this machine');
     else findings.info(name, 'is not on this machine, on which no builder is registered');
   }

@@ -27,7 +27,15 @@ interface ServerState {
 /** Checks all servers. `now` is in milliseconds since the epoch. */
 export async function checkServers(config: ZooKeeperConfig, now: number): Promise<readonly Finding[]> {
   const findings = new Findings('zookeeper');
-  const states = await Promise.all(config.servers.map((server) => askServer(server, config, now, findings)));
+  let tls: TlsFiles | undefined;
+  try {
+    tls = await readTls(config.tls);
+  } catch {
+    const remedy = 'see the findings about certificates';
+    findings.error('servers', 'were not asked, because files of zookeeper-tls cannot be read', remedy);
+    return findings.list;
+  }
+  const states = await Promise.all(config.servers.map((server) => askServer(server, tls, now, findings)));
   const modes = new Map<string, string[]>();
   const versions = new Set<string>();
   for (const state of states) {
@@ -116,9 +124,22 @@ function reportSpareServers(
   findings.info('ensemble', `${serving} of ${count} servers serve: Nodepool pauses if ${failing}`);
 }
 
+interface TlsFiles {
+  readonly ca: Buffer;
+  readonly cert: Buffer;
+  readonly key: Buffer;
+  readonly verifyHostname: boolean;
+}
+
+async function readTls(tls: ZooKeeperConfig['tls']): Promise<TlsFiles | undefined> {
+  if (tls === undefined) return undefined;
+  const [ca, cert, key] = await Promise.all([readFile(tls.caFile), readFile(tls.certFile), readFile(tls.keyFile)]);
+  return { ca, cert, key, verifyHostname: tls.verifyHostname };
+}
+
 async function askServer(
   server: string,
-  { tls }: ZooKeeperConfig,
+  tls: TlsFiles | undefined,
   now: number,
   findings: Findings,
 ): Promise<ServerState> {
@@ -132,14 +153,14 @@ async function askServer(
 }
 
 /** Opens a connection, also to a server whose certificate is not accepted. */
-async function open(server: string, tls: ZooKeeperConfig['tls']): Promise<Socket> {
+async function open(server: string, tls: TlsFiles | undefined): Promise<Socket> {
   const { hostname, port } = new URL(`tcp://${server}`);
   const host = hostname.replace(/^\[|\]$/g, '');
   const common = { host, port: Number(port), timeout: TIMEOUT_MS };
   if (tls === undefined) return opened(connect(common), 'connect');
-  const [ca, cert, key] = await Promise.all([tls.caFile, tls.certFile, tls.keyFile].map((file) => readFile(file)));
+  const { ca, cert, key, verifyHostname } = tls;
   const servername = isIP(host) === 0 ? { servername: host } : {};
-  const anyHost = tls.verifyHostname ? {} : { checkServerIdentity: () => undefined };
+  const anyHost = verifyHostname ? {} : { checkServerIdentity: () => undefined };
   const options = { ...common, ...servername, ...anyHost, ca, cert, key, rejectUnauthorized: false };
   return opened(connectTls(options), 'secureConnect');
 }

@@ -1,7 +1,7 @@
 /** One call of GARM: its command and variables, and the exit codes of an external provider. */
 
 import { lstatSync } from 'node:fs';
-import { reasonOf } from '@nodepool/core';
+import { fileFaultOf } from '@nodepool/core';
 import { UsageError } from '../command-context.js';
 import type { Environment } from '../gitlab/job.js';
 
@@ -79,7 +79,7 @@ export function readCall(env: Environment): GarmCall {
   try {
     lstatSync(configFile);
   } catch (error) {
-    throw new UsageError(`the configuration file cannot be read: ${reasonOf(error)}`);
+    throw new UsageError(`the configuration file ${configFile} cannot be read: ${fileFaultOf(error)}`);
   }
   return {
     ...{ command, configFile },

@@ -44,8 +44,7 @@ function scheduleOf(section: JsonObject, report: Report): ScheduleEntry[] {
     for (const [key, pattern] of Object.entries(texts)) {
       const problem = pattern === undefined || pattern === '' ? undefined : patternProblem(pattern);
       if (problem === undefined) continue;
-      const expected = 'a cron pattern of five fields, e.g. "0 8 * * mon-fri"';
-      report([index, key], { expected, found: `${JSON.stringify(pattern)}: ${problem}` });
+      report([index, key], { expected: 'a cron pattern of five fields, e.g. "0 8 * * mon-fri"', hint: problem });
     }
     const [min, max, spare] = [numberAt(entry, 'min'), numberAt(entry, 'max'), spareAt(entry)];
     return {

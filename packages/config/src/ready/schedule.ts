@@ -47,9 +47,10 @@ export function scheduleAt(schedule: readonly ScheduleEntry[], now: number): Sch
 export function patternProblem(pattern: string): string | undefined {
   try {
     const next = cron(pattern, 'UTC').nextRun(new Date(0));
-    return next === null ? 'which no date matches' : undefined;
+    return next === null ? 'no date matches it' : undefined;
   } catch (error) {
-    return reasonOf(error).replace(/^CronPattern: /u, '');
+    const reason = reasonOf(error).replace(/^CronPattern: |\.$/gu, '');
+    return reason.charAt(0).toLowerCase() + reason.slice(1);
   }
 }
 

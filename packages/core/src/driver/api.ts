@@ -64,6 +64,11 @@ export interface ProviderContext {
    * to the records of the nodes. Rejects if the instances cannot be listed. Absent in a builder.
    */
   readonly checkInstances?: (() => Promise<void>) | undefined;
+  /**
+   * Called when the provider begins to list the instances for itself; a complete list is passed to the result, so that
+   * it also shows which ready nodes have lost their instance. Absent in a builder.
+   */
+  readonly observeListing?: (() => (instances: readonly Instance[]) => void) | undefined;
   /** Maintains ready nodes for existing machines. Absent in a builder. */
   readonly nodeSupply?: NodeSupply | undefined;
   /** Checks the login of a machine. Absent in a builder. */

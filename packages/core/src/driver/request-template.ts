@@ -171,8 +171,8 @@ export function requestTemplatesAt(
     } catch (error) {
       if (!(error instanceof TemplateError)) throw error;
       context.problem([...path, key, name], {
-        expected: `a text with valid placeholders: ${error.message}`,
-        ...(error.hint === undefined ? {} : { hint: error.hint }),
+        expected: 'a text with valid placeholders',
+        hint: error.hint === undefined ? error.message : `${error.message}; ${error.hint}`,
       });
     }
   }

@@ -39,7 +39,7 @@ export interface SupervisionContext {
   readonly traces?: { apiCall(provider: string, call: ApiCall): void } | undefined;
 }
 
-type OptionalParts = 'checkInstances' | 'nodeSupply' | 'loginScan' | 'backingNodes' | 'onRetry';
+type OptionalParts = 'checkInstances' | 'observeListing' | 'nodeSupply' | 'loginScan' | 'backingNodes' | 'onRetry';
 
 /** Services and listeners that a program passes to a provider at its start. */
 export interface StartOptions extends Partial<Pick<ProviderContext, OptionalParts>> {
@@ -65,7 +65,7 @@ export class SupervisedProvider {
   /** Resolves with true once the provider is started, or with false if the signal aborts first. */
   async start(options: StartOptions, signal: AbortSignal): Promise<boolean> {
     const { clock, random, log, tasks, metrics } = this.context;
-    const { checkInstances, nodeSupply, loginScan, backingNodes, onRetry } = options;
+    const { checkInstances, observeListing, nodeSupply, loginScan, backingNodes, onRetry } = options;
     const { name } = this.config;
     const stopped = (): boolean => signal.aborted;
     let lastDefect: string | undefined;
@@ -77,6 +77,7 @@ export class SupervisedProvider {
           log,
           tasks,
           checkInstances,
+          observeListing,
           nodeSupply,
           loginScan,
           backingNodes,

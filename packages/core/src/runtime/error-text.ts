@@ -17,17 +17,25 @@ function textOfMessageless(error: Error): string {
   return reasons.length === 0 ? (errorCodeOf(error) ?? error.name) : reasons.join('; ');
 }
 
-/** Returns why a file cannot be read, for a message that names the file: Node.js repeats the path. */
-export function fileFaultOf(error: unknown): string {
-  switch (errorCodeOf(error)) {
+/** Code, words, system call and path of an error of the file system; libraries put the class of the error before it. */
+const FILE_ERROR = /^(?:Error: )?(E[A-Z]+): (.+), [a-z]+(?: '.*')?$/su;
+
+/**
+ * Returns why a file cannot be used, for a message that names it: Node.js repeats the path. `use`: a file or a folder
+ * that is read, or an output that is written.
+ */
+export function fileFaultOf(error: unknown, use: 'file' | 'folder' | 'output' = 'file'): string {
+  const reason = reasonOf(error);
+  const [, code = errorCodeOf(error), words = reason] = FILE_ERROR.exec(reason) ?? [];
+  switch (code) {
     case 'ENOENT':
-      return 'there is no such file';
+      return use === 'output' ? 'its folder does not exist' : `there is no such ${use}`;
     case 'EACCES':
-      return 'this user may not read it';
+      return `this user may not ${use === 'output' ? 'write' : 'read'} it`;
     case 'EISDIR':
       return 'it is a folder';
     default:
-      return reasonOf(error);
+      return words;
   }
 }
 

@@ -1,7 +1,13 @@
 /** Templates over requests: results, rejected templates, and rendering of arbitrary requests without errors. */
 
 import { describe, expect, it } from '@jest/globals';
-import { RequestTemplate, TemplateError, type JsonValue, type RequestInfo } from '../../src/index.js';
+import {
+  requestTemplatesAt,
+  RequestTemplate,
+  TemplateError,
+  type JsonValue,
+  type RequestInfo,
+} from '../../src/index.js';
 
 function request(change: Partial<RequestInfo> = {}): RequestInfo {
   return {
@@ -56,6 +62,14 @@ describe('a template over a request', () => {
       message: expect.stringContaining(reason),
       hint: expect.stringContaining(remedy),
     });
+  });
+
+  it('is reported with its place, the reason and the remedy, if it is invalid', () => {
+    const problems: unknown[] = [];
+    const problem = (path: readonly (string | number)[], text: object): void => void problems.push({ path, ...text });
+    requestTemplatesAt({ tags: { a: '50 } 60', b: 'x' } }, 'tags', ['pools', 0], { problem });
+    const hint = 'unmatched "}"; write }} for a brace';
+    expect(problems).toEqual([{ path: ['pools', 0, 'tags', 'a'], expected: 'a text with valid placeholders', hint }]);
   });
 
   it.each<[JsonValue, string]>([

@@ -17,7 +17,7 @@ import {
 import { basename, dirname, join } from 'node:path';
 import { Writable } from 'node:stream';
 import { promisify } from 'node:util';
-import { reasonOf, type Clock } from '@nodepool/core';
+import { fileFaultOf, type Clock } from '@nodepool/core';
 import { endOfTime, SUFFIX, suffixOf, type TimedRotation } from './timed-rotation.js';
 
 /** Rotation by size: the file becomes `<file>.1`, the previous one `<file>.2`, and so on. */
@@ -43,9 +43,12 @@ export interface LogFileOptions {
 export class LogFileError extends Error {
   readonly code = 'log-file';
   constructor(file: string, cause: unknown) {
-    super(`cannot write the log file ${file}: ${reasonOf(cause)}; check its folder, permissions and free space`, {
-      cause,
-    });
+    super(
+      `cannot write the log file ${file}: ${fileFaultOf(cause, 'output')}; check its folder, permissions and free space`,
+      {
+        cause,
+      },
+    );
     this.name = 'LogFileError';
   }
 }

@@ -1,13 +1,13 @@
 import { readFileSync, readlinkSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
 import { resolve } from 'node:path';
-import { reasonOf, type Logger } from '@nodepool/core';
+import { fileFaultOf, type Logger } from '@nodepool/core';
 
 /** The file of `--pidfile` cannot be written. */
 export class PidFileError extends Error {
   readonly code = 'pid-file';
   constructor(file: string, cause: unknown) {
     super(
-      `the file of --pidfile, ${file}, cannot be written: ${reasonOf(cause)}; ` +
+      `the file of --pidfile, ${file}, cannot be written: ${fileFaultOf(cause, 'output')}; ` +
         'name a file in an existing folder that this user can write, or omit the option',
       { cause },
     );
@@ -32,7 +32,7 @@ export function writePidFile(file: string, log: Logger): () => void {
       if (before !== undefined && before !== process.pid && runsThisProgram(before)) writeFileSync(file, `${before}\n`);
       else rmSync(file, { force: true });
     } catch (error) {
-      log.warn('The file of --pidfile cannot be deleted', { file, reason: reasonOf(error) });
+      log.warn('The file of --pidfile cannot be deleted', { file, reason: fileFaultOf(error, 'output') });
     }
   };
 }

@@ -1,6 +1,7 @@
 /**
- * Sets up a process before other modules are loaded: early signals must neither end it nor open Node's inspector, and
- * an unsupported Node.js ends it with a message. This file imports nothing, so that it loads at once.
+ * Sets up a process before other modules are loaded: early signals must neither end it nor open Node's inspector, an
+ * unsupported Node.js ends it with a message, and the oldest one prints no warning about the load of libraries. This
+ * file imports nothing, so that it loads at once.
  */
 
 /** Oldest supported Node.js, as in `engines` of the packages. */
@@ -21,6 +22,19 @@ if (unsupported !== undefined) {
   process.stderr.write(`${unsupported}\n`);
   process.exit(1);
 }
+
+/** Returns true for the warning of Node.js 22.12 about `require` of an ES module, which newer versions do not print. */
+export function isEsModuleWarning([warning, type]: readonly unknown[]): boolean {
+  return type === 'ExperimentalWarning' && String(warning).includes('loading ES Module');
+}
+
+const emitWarning = process.emitWarning.bind(process);
+// Node.js prints it only for packages outside of a `node_modules`, as in a checkout.
+Object.assign(process, {
+  emitWarning: (...given: Parameters<typeof emitWarning>): void => {
+    if (!isEsModuleWarning(given)) emitWarning(...given);
+  },
+});
 
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGUSR1', 'SIGHUP', 'SIGUSR2'] as const;
 

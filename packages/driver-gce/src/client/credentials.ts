@@ -1,6 +1,13 @@
 /** The token that all calls share. A refused one is replaced, with credentials that are read again. */
 
-import { AuthError, TokenSource, type Attempted, type DriverError, type TokenSourceOptions } from '@nodepool/core';
+import {
+  AuthError,
+  isDriverError,
+  TokenSource,
+  type Attempted,
+  type DriverError,
+  type TokenSourceOptions,
+} from '@nodepool/core';
 import { errorOf, isRefusal } from '../errors.js';
 
 export interface CredentialsOptions extends Pick<TokenSourceOptions<Headers>, 'api' | 'clock' | 'logIn'> {
@@ -28,7 +35,8 @@ export class Credentials extends TokenSource<Headers> {
 /** Returns the `DriverError` of a failed call, with the remedy for refused credentials. */
 export function remediedError(attempted: Attempted, error: unknown, place: string): DriverError {
   const failure = errorOf(attempted, error);
-  if (!isRefusal(error, failure)) return failure;
+  // An error of this driver has its own remedy.
+  if (isDriverError(error) || !isRefusal(error, failure)) return failure;
   const remedy = `replace ${place}, which the driver reads again without a restart`;
   return new AuthError(`${failure.message}; ${remedy}`, { cause: error });
 }

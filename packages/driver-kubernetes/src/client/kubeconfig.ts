@@ -84,8 +84,9 @@ function readKubeconfig(path: string): Kubeconfig | undefined {
   const { document, problems } = parseYaml(text);
   const [problem] = problems;
   if (problem !== undefined || document === undefined) {
-    const place = problem === undefined ? '' : `:${new LineIndex(text).position(problem.span.start).line}`;
-    throw new ConfigurationError(`${path}${place} is not valid YAML: ${problem?.expected ?? 'it is empty'}`);
+    if (problem === undefined) throw new ConfigurationError(`${path} is empty; it is no kubeconfig file`);
+    const { line, column } = new LineIndex(text).position(problem.span.start);
+    throw new ConfigurationError(`${path}:${line}:${column}: expected ${problem.expected}, found ${problem.found}`);
   }
   const { value } = document;
   if (!isJsonObject(value)) throw new ConfigurationError(`${path} is not a kubeconfig file`);

@@ -16,6 +16,8 @@ import { LostNodes } from './lost-nodes.js';
 
 /** Time between two listings, in milliseconds. */
 const INTERVAL_MS = 60_000;
+/** Age (ms) of the latest listing from which one that the provider makes for its launches counts. */
+const OBSERVED_INTERVAL_MS = 10_000;
 /** Age up to which a listing decides about a hand-over, in milliseconds. */
 const MAX_AGE_MS = 150_000;
 /** Time limits of a listing, and of the wait for one before a hand-over, in milliseconds. */
@@ -110,21 +112,43 @@ export class InstanceChecks {
    * requested before the latest.
    */
   async list(call: Call): Promise<InstanceListing> {
-    const { context, provider, signal } = this.options;
-    const { clock } = context;
+    const end = this.begin();
+    const instances = checkInstances(await this.options.provider.listNodes(call));
+    this.options.signal.throwIfAborted();
+    return end(instances);
+  }
+
+  /**
+   * Begins a listing that the provider makes for its launches. The result takes the instances, unless the latest
+   * listing is recent: a comparison with all nodes after each of these listings would be expensive.
+   */
+  observe(): (instances: readonly Instance[]) => void {
+    const { context, signal } = this.options;
+    const now = context.clock.monotonic();
+    const isRecent = this.latest !== undefined && now - this.latest.askedAt < OBSERVED_INTERVAL_MS;
+    if (isRecent || signal.aborted) return () => undefined;
+    const end = this.begin();
+    return (instances) => {
+      if (!signal.aborted) end(instances);
+    };
+  }
+
+  /** Takes the state before a listing. The result applies its instances. */
+  private begin(): (instances: readonly Instance[]) => InstanceListing {
+    const { clock } = this.options.context;
     const candidates = this.lost.freeNodes();
     const { announced } = this;
     const askedAt = clock.monotonic();
     const requestedAt = clock.now();
-    const instances = checkInstances(await provider.listNodes(call));
-    signal.throwIfAborted();
-    this.rounds += 1;
-    const listing = new TimedListing(this.rounds, askedAt, requestedAt, instances);
-    this.listedChanges = Math.max(this.listedChanges, announced);
-    if (this.latest !== undefined && askedAt < this.latest.askedAt) return listing;
-    this.latest = listing;
-    this.listed(listing, candidates);
-    return listing;
+    return (instances) => {
+      this.rounds += 1;
+      const listing = new TimedListing(this.rounds, askedAt, requestedAt, instances);
+      this.listedChanges = Math.max(this.listedChanges, announced);
+      if (this.latest !== undefined && askedAt < this.latest.askedAt) return listing;
+      this.latest = listing;
+      this.listed(listing, candidates);
+      return listing;
+    };
   }
 
   /** Handles a node that has become free. */

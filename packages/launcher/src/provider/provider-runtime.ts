@@ -240,6 +240,7 @@ export class ProviderRuntime {
     const onFailure = health.startFailed.bind(health);
     const parts = {
       checkInstances: () => this.instances.checkNow(),
+      observeListing: () => this.instances.observe(),
       nodeSupply: supply,
       loginScan: loginScanOf(context),
       backingNodes: (owner: string) => this.openBacking(owner),

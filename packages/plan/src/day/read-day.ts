@@ -2,6 +2,7 @@
 
 import { createReadStream } from 'node:fs';
 import { createInterface } from 'node:readline';
+import { fileFaultOf } from '@nodepool/core';
 import { FieldError } from './fields.js';
 import { assembleDay, type Day } from './day.js';
 import { readLine, type DayLine } from './lines.js';
@@ -14,7 +15,7 @@ const MAX_DAYS = 31;
 /** Number of wrong lines that are named. */
 const MAX_NAMED = 20;
 
-/** The file or the journal cannot be used; the message names the wrong lines. */
+/** The file or the journal cannot be used; the message gives the reason or the wrong lines. */
 export class DayError extends Error {}
 
 /** A text in lines and its name for messages. */
@@ -30,10 +31,18 @@ export interface ReadDayOptions {
 
 /** Returns the lines of a file as a source. */
 export function fileSource(file: string): DaySource {
-  return { name: file, lines: createInterface({ input: createReadStream(file), crlfDelay: Infinity }) };
+  return { name: file, lines: linesOf(file) };
 }
 
-/** Reads all sources as one day. Rejects with `DayError` if a line is wrong, and with the errors of the file system. */
+async function* linesOf(file: string): AsyncGenerator<string> {
+  try {
+    yield* createInterface({ input: createReadStream(file), crlfDelay: Infinity });
+  } catch (error) {
+    throw new DayError(`${file} cannot be read: ${fileFaultOf(error)}`, { cause: error });
+  }
+}
+
+/** Reads all sources as one day. Rejects with `DayError` if a line is wrong or a file cannot be read. */
 export async function readDay(sources: readonly DaySource[], { sinceMs }: ReadDayOptions = {}): Promise<Day> {
   const lines: DayLine[] = [];
   const unknownKeys = new Set<string>();

@@ -14,7 +14,8 @@ export function withAddresses(
   const addressed = driver.getProviderConfig(sectionWithAddresses(provider.section), {
     diskImages,
     labels: new Set(labels.keys()),
-    problem: (path, { expected }) => void problems.push(`${path.join('.')}: expected ${expected}`),
+    problem: (path, { expected, hint }) =>
+      void problems.push(`${path.join('.')}: expected ${expected}${hint === undefined ? '' : `; ${hint}`}`),
   });
   if (problems.length > 0) throw new Error(`provider ${provider.name} cannot be replayed: ${problems.join('; ')}`);
   return addressed;

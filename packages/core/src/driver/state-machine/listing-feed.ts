@@ -31,6 +31,8 @@ export interface ListingFeedOptions {
   readonly listInstances: (call: Call) => Promise<readonly Instance[]>;
   /** Receives the failures of listings, which are repeated. */
   readonly onRetry?: ((error: DriverError) => void) | undefined;
+  /** Called at the begin of each listing; its result receives the instances. */
+  readonly observeListing?: (() => (instances: readonly Instance[]) => void) | undefined;
 }
 
 /** A machine that waits for a listing. It is notified once, by the first listing requested after it began to wait. */
@@ -120,13 +122,17 @@ export class ListingFeed {
   /** Requests the listing, limited to the timeout even if the driver ignores it. */
   private list(signal: AbortSignal, askedAt: number): Promise<readonly Instance[]> {
     const { timeoutMs } = this;
-    const { timers, log, listInstances } = this.options;
+    const { timers, log, listInstances, observeListing } = this.options;
     const deadline = askedAt + timeoutMs;
     const onDeadline = (): TimeoutError =>
       new TimeoutError(`the list of instances did not arrive within ${timeoutMs} ms`);
-    return withDeadline({ timers, signal, deadline, onDeadline }, async (bounded) =>
-      checkInstances(await listInstances({ signal: bounded, deadline, log })),
-    );
+    const observe = observeListing?.();
+    return withDeadline({ timers, signal, deadline, onDeadline }, async (bounded) => {
+      const instances = checkInstances(await listInstances({ signal: bounded, deadline, log }));
+      bounded.throwIfAborted();
+      observe?.(instances);
+      return instances;
+    });
   }
 
   /** A listing that arrives sets the limit to twice its duration, within the bounds. */

@@ -201,7 +201,7 @@ export class StateMachineProvider<L extends LabelConfig, P extends ProviderConfi
   }
 
   private setUp(context: ProviderContext): ProviderSession {
-    const { clock, random, tasks, onRetry } = context;
+    const { clock, random, tasks, onRetry, observeListing } = context;
     const { adapter, config } = this;
     const log = context.log.with({ provider: config.name });
     const timers = new TimerQueue(clock);
@@ -213,6 +213,7 @@ export class StateMachineProvider<L extends LabelConfig, P extends ProviderConfi
       intervalMs: adapter.listIntervalMs ?? DEFAULT_LIST_INTERVAL_MS,
       listInstances: (call) => adapter.listInstances(call),
       onRetry,
+      observeListing,
     });
     const runner = new MachineRunner({ clock, timers, feed });
     const cleanups = new NodeCleanups({
