@@ -71,6 +71,7 @@ function holderOf({ state, launcher, allocated_to: request }: NodeData): string 
   return state === 'in-use' ? `the program that uses it for request ${request ?? '(unknown)'}` : 'another program';
 }
 
-function isGone(error: unknown): boolean {
+/** Returns true if a node was deleted while its lock was awaited. */
+export function isGone(error: unknown): boolean {
   return error instanceof Error && 'code' in error && (error.code === 'lost-ownership' || error.code === 'no-node');
 }

@@ -5,6 +5,7 @@ import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import type { Resource } from '@nodepool/core';
 import { nodeDataWith } from '@nodepool/core/testing';
+import type { NodeHandle } from '@nodepool/store';
 import { RunningCli, World } from './world.js';
 
 interface ToyCloud {
@@ -252,6 +253,26 @@ describe('nodepool orphans', () => {
     expect(await world.run('orphans', 'confirm')).toMatchObject({ code: 0 });
     await world.until(() => world.store.suspensions.all().length === 0);
     expect((await world.run('orphans', 'confirm')).out.noted).toContain('no deletions are suspended');
+  });
+
+  it('retires nodes whose locks end with the sessions of a restored state, and names those that stay locked', async () => {
+    const expiring = await world.node({ state: 'ready', provider: 'cloud' });
+    const staying = await world.node({ state: 'building', provider: 'cloud' });
+    const taken = await world.node({ state: 'ready', provider: 'cloud' });
+    const lock = async (id: string): Promise<NodeHandle> => (await world.finish(world.store.nodes.tryLock(id)))!;
+    const handles = [await lock(expiring), await lock(staying), await lock(taken)] as const;
+    const running = world.cli('orphans', 'suspend', '--retire-ready');
+    await world.until(() => running.out.noted.includes('3 nodes are locked; waiting up to 60 s'));
+    await world.clock.advance(20_000);
+    await world.finish(handles[0].release());
+    await world.finish(handles[2].release({ state: 'in-use' }));
+    await world.until(() => world.stateOf(expiring) === 'used');
+    expect(running.code).toBeUndefined();
+    await world.clock.advance(60_000);
+    expect(running.code).toBe(1);
+    expect(running.out.noted).toContain('1 ready nodes and 0 launches are retired');
+    expect(running.out.noted).toContain(`locked by running programs, and are not retired: ${staying}`);
+    expect([world.stateOf(staying), world.stateOf(taken)]).toEqual(['building', 'in-use']);
   });
 
   it('suspends the deletions of one provider, and retires its nodes only', async () => {

@@ -16,6 +16,7 @@ import {
   type QuotaInformation,
   type Readiness,
   type Resource,
+  type ResourceCall,
   type SiteDescription,
   type StateMachine,
   type DriverError,
@@ -97,11 +98,11 @@ export class ExampleAdapter implements Adapter<ExampleLabel> {
   }
 
   /** Resolves with all resources that a crashed launcher or builder may leave behind: instances and images. */
-  async listResources(call: Call): Promise<readonly Resource[]> {
-    const instances = await allPages((marker) => this.api.listInstances(marker, call));
+  async listResources(call: ResourceCall): Promise<readonly Resource[]> {
+    const instances = await call.listInstances();
     const images = await allPages((marker) => this.api.listImages(marker, call));
     return [
-      ...instances.map(({ id, name, tags }) => ({ kind: 'instance', externalId: id, name, tags })),
+      ...instances.map(({ externalId, hostname: name = '', tags }) => ({ kind: 'instance', externalId, name, tags })),
       ...images.map(({ id, name, tags }) => ({ kind: 'image', externalId: id, name, tags })),
     ];
   }

@@ -10,6 +10,7 @@ import type { CloudInstance } from './cloud/types.js';
 export function instanceOf(instance: CloudInstance): Instance {
   return {
     externalId: instance.id,
+    hostname: instance.name,
     ready: instance.state === 'running',
     // An instance uses quota while it is being deleted, and counts as deleted only once the deletion is complete.
     deleted: instance.state === 'deleted',

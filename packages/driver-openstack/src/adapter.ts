@@ -13,6 +13,7 @@ import {
   type QuotaInformation,
   type Readiness,
   type Resource,
+  type ResourceCall,
   type SiteDescription,
   type StateMachine,
 } from '@nodepool/core';
@@ -94,7 +95,7 @@ export class OpenStackAdapter implements Adapter<OpenStackLabel> {
     return servers.map((server) => instanceOf(server, facts, volumeSizes));
   }
 
-  listResources(call: Call): Promise<readonly Resource[]> {
+  listResources(call: ResourceCall): Promise<readonly Resource[]> {
     return listTagged(this.session, call);
   }
 

@@ -1,6 +1,6 @@
 /** Lists and deletes resources that a crashed launcher or builder may have left in a project. */
 
-import { isDriverError, type Call, type ExternalId, type Resource } from '@nodepool/core';
+import { isDriverError, type Call, type ExternalId, type Resource, type ResourceCall } from '@nodepool/core';
 import { isOriginal } from './image-identity.js';
 import { tagsIn, VOLUME_ID } from './tags.js';
 import type { ProviderSession } from './provider-session.js';
@@ -9,9 +9,9 @@ import type { ProviderSession } from './provider-session.js';
 const UNATTACHED = new Set(['available', 'error', 'error_deleting']);
 
 /** Returns all tagged resources except copies that inherited the tags; the caller identifies its own. */
-export async function listTagged(session: ProviderSession, call: Call): Promise<readonly Resource[]> {
+export async function listTagged(session: ProviderSession, call: ResourceCall): Promise<readonly Resource[]> {
   const lists = await Promise.all([
-    servers(session, call),
+    servers(call),
     images(session, call),
     floatingIps(session, call),
     volumes(session, call),
@@ -36,9 +36,9 @@ export async function deleteResource(
   }
 }
 
-async function servers({ client }: ProviderSession, call: Call): Promise<readonly Resource[]> {
-  const listed = await client.compute.listServers(call);
-  return listed.flatMap(({ id, name, metadata }) => tagged('instance', id, name, metadata));
+async function servers(call: ResourceCall): Promise<readonly Resource[]> {
+  const listed = await call.listInstances();
+  return listed.flatMap(({ externalId, hostname = '', tags }) => tagged('instance', idOf(externalId), hostname, tags));
 }
 
 async function images({ client }: ProviderSession, call: Call): Promise<readonly Resource[]> {

@@ -10,7 +10,7 @@ import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals
 import type { LogFields, Logger } from '@nodepool/core';
 import { exportJWK, generateKeyPair, SignJWT, type CryptoKey } from 'jose';
 import { LeaseRequestError, type LeaseClient, type LeaseDocument } from '@nodepool/requestor/http';
-import { readSettings } from '../src/index.js';
+import { readSettings, settingsSource } from '../src/index.js';
 import { TOKENS, until, World, type RunningGateway } from './support/world.js';
 
 let world: World;
@@ -233,12 +233,15 @@ describe('the address', () => {
       await writeFile(world.settingsFile, `listen: {address: "${address}"}\ntokens: tokens.yaml\n`);
       expect((await readSettings(world.settingsFile)).listen.address).toBe(address);
     }
-    await writeFile(world.settingsFile, 'tls: {cert: /nonexistent/c, key: /nonexistent/k}\ntokens: tokens.yaml\n');
-    await expect(readSettings(world.settingsFile)).rejects.toThrow(
-      'tls.key: /nonexistent/k cannot be read: there is no such file; check the path',
-    );
     await writeFile(world.settingsFile, 'listen: {}\n');
     await expect(readSettings(world.settingsFile)).rejects.toThrow('without them no request is permitted');
+  });
+
+  it('is not opened with a certificate or a key that cannot be read', async () => {
+    await writeFile(world.settingsFile, 'tls: {cert: /nonexistent/c, key: /nonexistent/k}\ntokens: tokens.yaml\n');
+    await expect(settingsSource(world.settingsFile).read()).rejects.toThrow(
+      'tls.key: /nonexistent/k cannot be read: there is no such file; check the path',
+    );
   });
 });
 

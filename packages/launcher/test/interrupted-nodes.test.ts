@@ -18,6 +18,8 @@ let hidden: Set<string>;
 let stopped: Set<string>;
 /** Duration of listings (ms). */
 let listMs: number;
+/** Number of listings with hidden instances. */
+let lackings: number;
 /** Announces a change of the instances to the launcher. */
 let announce: () => Promise<void>;
 
@@ -27,6 +29,7 @@ function shown(): Partial<NodepoolConfig> {
   hidden = new Set();
   stopped = new Set();
   listMs = 0;
+  lackings = 0;
   const show = (instance: Instance): Instance => {
     const id = instance.externalId as string;
     if (stopped.has(id)) return { ...instance, ready: false };
@@ -41,6 +44,7 @@ function shown(): Partial<NodepoolConfig> {
     listNodes: async (call) => {
       const listed = await original.listNodes(call);
       await sleep(world.clock, listMs, call.signal);
+      if (hidden.size > 0) lackings += 1;
       return listed.filter(({ externalId }) => !hidden.has(externalId as string)).map(show);
     },
   }));
@@ -107,7 +111,8 @@ describe('a node in use', () => {
     await world.clock.advance(2 * MINUTE_MS);
     const lists = world.cloud.existingInstances().map(({ id }) => id);
     hidden = new Set(lists);
-    await world.clock.advance(MINUTE_MS);
+    lackings = 0;
+    await world.until('a listing lacks it', () => lackings > 0);
     hidden.clear();
     await world.clock.advance(5 * MINUTE_MS);
     expect(world.nodes().get(ids[0] ?? '')).not.toHaveProperty('interruption');

@@ -1,11 +1,12 @@
 /** `nodepool orphans ACTION [PROVIDER]`: cloud resources with our tags and no record; suspension of their deletion. */
 
 import type { ExternalId, Instance, NodeData, NodeState } from '@nodepool/core';
-import { externalIdKey, LAUNCHING_STATES } from '@nodepool/core';
-import { createRecordList, type ListColumn, type Store } from '@nodepool/store';
+import { deadlineSignal, externalIdKey, LAUNCHING_STATES, TimerQueue } from '@nodepool/core';
+import { createRecordList, type ListColumn, type NodeHandle, type Store } from '@nodepool/store';
 import { CommandError, UsageError, type StoreContext } from '../command-context.js';
 import { confirm } from '../confirm.js';
 import { checkConfigured, checkProvider } from '../image-names.js';
+import { isGone } from '../lock-node.js';
 import { printSelected, type ListOptions } from '../lists/list-command.js';
 import { deleteOrphans, findOrphans, instancesOf, keyOf, withProvider, type Orphan } from '../unrecorded.js';
 
@@ -175,6 +176,9 @@ async function remove(context: StoreContext, name: string, options: OrphanOption
   refuseMissing(missing, refusal);
 }
 
+/** Time (ms) after which no session of a restored state exists: ZooKeeper's usual maximum is 40 s. */
+const LOCKS_EXPIRE_MS = 60_000;
+
 /** States of nodes that, in an older state of ZooKeeper, may long be in use. */
 const RETIRED: readonly NodeState[] = ['ready', ...LAUNCHING_STATES];
 
@@ -186,21 +190,62 @@ async function suspend(context: StoreContext, only: string | undefined, { retire
   if (!retireReady) return;
   const locked: string[] = [];
   const retired = { ready: 0, launching: 0 };
+  const retire = async (handle: NodeHandle): Promise<void> => {
+    const { state } = handle.node;
+    if (!RETIRED.includes(state)) return handle.release();
+    const isReady = state === 'ready';
+    await handle.release({ state: isReady ? 'used' : 'aborted', allocated_to: null }, { signal });
+    retired[isReady ? 'ready' : 'launching'] += 1;
+  };
   for (const { id, node } of RETIRED.flatMap((state) => [...store.nodes.inState(state)])) {
     if (only !== undefined && node.provider !== only) continue;
     const handle = await store.nodes.tryLock(id, { signal });
-    if (handle === undefined) {
-      locked.push(id);
-      continue;
-    }
-    const isReady = handle.node.state === 'ready';
-    await handle.release({ state: isReady ? 'used' : 'aborted', allocated_to: null }, { signal });
-    retired[isReady ? 'ready' : 'launching'] += 1;
+    if (handle === undefined) locked.push(id);
+    else await retire(handle);
   }
+  const left = locked.length === 0 ? [] : await retireUnlocked(context, locked, retire);
   out.note(
     `${retired.ready} ready nodes and ${retired.launching} launches are retired, so that launchers replace them`,
   );
-  if (locked.length > 0) throw new CommandError(`these nodes are locked: ${locked.join(', ')}`);
+  if (left.length > 0) {
+    throw new CommandError(`these nodes are locked by running programs, and are not retired: ${left.join(', ')}`);
+  }
+}
+
+/** Retires nodes once they are unlocked. Resolves with the ids of those that remain locked. */
+async function retireUnlocked(
+  { store, out, clock, interrupted }: StoreContext,
+  locked: readonly string[],
+  retire: (handle: NodeHandle) => Promise<void>,
+): Promise<readonly string[]> {
+  out.note(
+    `${locked.length} nodes are locked; waiting up to ${LOCKS_EXPIRE_MS / 1000} s, because the locks of a restored ` +
+      'state end with the sessions of that state',
+  );
+  const limited = deadlineSignal({
+    timers: new TimerQueue(clock),
+    signal: interrupted,
+    deadline: clock.monotonic() + LOCKS_EXPIRE_MS,
+    onDeadline: () => new CommandError('the nodes are still locked'),
+  });
+  const { signal } = limited;
+  const isLeft = async (id: string): Promise<boolean> => {
+    try {
+      await retire(await store.nodes.lock(id, { signal }));
+      return false;
+    } catch (error) {
+      interrupted.throwIfAborted();
+      if (signal.aborted) return true;
+      if (isGone(error)) return false;
+      throw error;
+    }
+  };
+  try {
+    const left = await Promise.all(locked.map(isLeft));
+    return locked.filter((_, index) => left[index]);
+  } finally {
+    limited.unlink();
+  }
 }
 
 async function resume(context: StoreContext, only: string | undefined, options: OrphanOptions): Promise<void> {

@@ -363,4 +363,6 @@ export interface LeakFilter {
    * round is limited. Logs each of them with the reason.
    */
   leaked(resources: readonly Resource[]): Promise<readonly Resource[]>;
+  /** Calls the provider's `listNodes` and also uses the result for other checks. Absent: the provider calls it. */
+  listInstances?(call: Call): Promise<readonly Instance[]>;
 }

@@ -54,7 +54,7 @@ export interface Adapter<L extends LabelConfig = LabelConfig> {
   /** Resolves with all instances of the account, from all pages. Rejects rather than returning a partial list. */
   listInstances(call: Call): Promise<readonly Instance[]>;
   /** Resolves with the instances and all other resources that can be left behind. */
-  listResources(call: Call): Promise<readonly Resource[]>;
+  listResources(call: ResourceCall): Promise<readonly Resource[]>;
   deleteResource(resource: Resource, call: Call): Promise<void>;
   /**
    * Deletes untagged resources that are certainly unused according to rules of the driver, e.g. ports of deleted
@@ -69,6 +69,15 @@ export interface Adapter<L extends LabelConfig = LabelConfig> {
   getConsoleLog?(externalId: ExternalId, label: L, call: Call): Promise<string | undefined>;
   /** See `Provider.describeSite`. */
   describeSite?(call: Call): Promise<SiteDescription>;
+}
+
+/** Arguments of a listing of resources. */
+export interface ResourceCall extends Call {
+  /**
+   * Resolves with the result of the adapter's `listInstances`, which the launcher also uses to check its ready nodes:
+   * an adapter that lists the instances here, and not by a call of its own, saves one call per minute.
+   */
+  listInstances(): Promise<readonly Instance[]>;
 }
 
 /** Properties of the instance to create. */

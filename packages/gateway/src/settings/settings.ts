@@ -1,10 +1,9 @@
 /** The settings of a gateway: `gateway.yaml`, and the file with the hashes of the tokens. */
 
-import { readFile } from 'node:fs/promises';
 import { isIPv4 } from 'node:net';
 import { dirname, resolve } from 'node:path';
 import type { FileForm } from '@nodepool/config';
-import { fileFaultOf, type JsonObject } from '@nodepool/core';
+import type { JsonObject } from '@nodepool/core';
 import { readSettingsFile, SettingsError } from '@nodepool/daemon';
 import type { Grant } from '../auth/principal.js';
 import { MAX_LIFETIME_S, SETTINGS_SCHEMA, TOKENS_SCHEMA } from './schema.js';
@@ -67,8 +66,7 @@ export async function readSettings(file: string): Promise<Settings> {
     schema: SETTINGS_SCHEMA,
     interpret: (value, report) => interpret(file, value, report),
   });
-  const { tokenFile, tls } = parsed;
-  if (tls !== undefined) await checkReadable(file, tls);
+  const { tokenFile } = parsed;
   const tokens = tokenFile === undefined ? [] : await readTokens(tokenFile, parsed.maxLifetime);
   const names = [...tokens, ...parsed.issuers.flatMap(({ grants }) => grants)].map(({ grant }) => grant.name);
   const repeated = names.filter((name, at) => names.indexOf(name) !== at);
@@ -76,19 +74,6 @@ export async function readSettings(file: string): Promise<Settings> {
     throw new SettingsError(file, [`${repeated.join(', ')}: the names of tokens and grants must be unique`]);
   }
   return { ...parsed, tokens };
-}
-
-/** Rejects with `SettingsError` if the certificate or its key cannot be read. */
-async function checkReadable(settings: string, tls: Readonly<Record<'cert' | 'key', string>>): Promise<void> {
-  const problems: string[] = [];
-  for (const [key, file] of Object.entries(tls)) {
-    try {
-      await readFile(file);
-    } catch (error) {
-      problems.push(`tls.${key}: ${file} cannot be read: ${fileFaultOf(error)}; check the path and its permissions`);
-    }
-  }
-  if (problems.length > 0) throw new SettingsError(settings, problems);
 }
 
 /** Returns true if only programs on this host reach the address. */

@@ -1,6 +1,6 @@
 /** Searches one provider for leaked resources at regular intervals, since clouds do not report leaked resources. */
 
-import type { Call, DriverError, LeakFilter, Provider } from '@nodepool/core';
+import type { Call, DriverError, Instance, LeakFilter, Provider } from '@nodepool/core';
 import { sleep, toDriverError, driverCall } from '@nodepool/core';
 import type { LauncherContext } from '../context.js';
 import { LeakedResources } from './leaked-resources.js';
@@ -21,13 +21,25 @@ export interface RoundListener {
   listingFailed(error: DriverError, startedAt: number): void;
 }
 
-export async function runLeakRounds(
-  context: LauncherContext,
-  provider: Provider,
-  listener: RoundListener,
-  comparison: RecordComparison,
-  signal: AbortSignal,
-): Promise<void> {
+export interface LeakRoundsOptions {
+  readonly context: LauncherContext;
+  readonly provider: Provider;
+  readonly listener: RoundListener;
+  readonly comparison: RecordComparison;
+  /** Lists the instances for the search and for other checks. */
+  readonly listInstances: (call: Call) => Promise<readonly Instance[]>;
+  /** Aborts when the search ends. */
+  readonly signal: AbortSignal;
+}
+
+export async function runLeakRounds({
+  context,
+  provider,
+  listener,
+  comparison,
+  listInstances,
+  signal,
+}: LeakRoundsOptions): Promise<void> {
   const { clock, random, store } = context;
   const log = context.log.with({ provider: provider.config.name });
   const round = new LeakedResources(context, provider.config.name, comparison, signal);
@@ -51,6 +63,7 @@ export async function runLeakRounds(
         isListed = true;
         return round.leaked(resources);
       },
+      listInstances,
     };
     const endWatch = listener.watch();
     try {

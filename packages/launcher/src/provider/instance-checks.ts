@@ -10,12 +10,16 @@ import { driverCall, toDriverError, TransientError } from '@nodepool/core';
 import type { LauncherContext } from '../context.js';
 import type { MissingInstances } from '@nodepool/status';
 import type { NodeEntry } from '@nodepool/store';
-import { CONFIRM_MS, isLost, SETTLE_MS, verdictOf, type InstanceListing } from './instance-verdict.js';
+import { isLost, SETTLE_MS, verdictOf, type InstanceListing } from './instance-verdict.js';
 import { InterruptedNodes } from './interrupted-nodes.js';
 import { LostNodes } from './lost-nodes.js';
 
-/** Time between two listings, in milliseconds. */
+/**
+ * Times (ms) until the next listing: after one of these checks, and after one for another purpose, which is repeated at
+ * least as often if the driver lists the instances in the search for leaked resources.
+ */
 const INTERVAL_MS = 60_000;
+const SHARED_INTERVAL_MS = 90_000;
 /** Age (ms) of the latest listing from which one that the provider makes for its launches counts. */
 const OBSERVED_INTERVAL_MS = 10_000;
 /** Age up to which a listing decides about a hand-over, in milliseconds. */
@@ -40,6 +44,8 @@ export interface InstanceChecksOptions {
 
 export class InstanceChecks {
   private latest: InstanceListing | undefined;
+  /** `Clock.monotonic` milliseconds of the next regular listing, unless a loss must be confirmed earlier. */
+  private nextAt = -Infinity;
   private running: Promise<InstanceListing> | undefined;
   private rounds = 0;
   private readonly lost: LostNodes;
@@ -109,10 +115,10 @@ export class InstanceChecks {
 
   /**
    * Lists the instances. Every complete listing counts for the checks, whatever its purpose, except one that was
-   * requested before the latest.
+   * requested before the latest. `intervalMs`: time until the next regular listing.
    */
-  async list(call: Call): Promise<InstanceListing> {
-    const end = this.begin();
+  async list(call: Call, intervalMs = SHARED_INTERVAL_MS): Promise<InstanceListing> {
+    const end = this.begin(intervalMs);
     const instances = checkInstances(await this.options.provider.listNodes(call));
     this.options.signal.throwIfAborted();
     return end(instances);
@@ -127,14 +133,14 @@ export class InstanceChecks {
     const now = context.clock.monotonic();
     const isRecent = this.latest !== undefined && now - this.latest.askedAt < OBSERVED_INTERVAL_MS;
     if (isRecent || signal.aborted) return () => undefined;
-    const end = this.begin();
+    const end = this.begin(SHARED_INTERVAL_MS);
     return (instances) => {
       if (!signal.aborted) end(instances);
     };
   }
 
   /** Takes the state before a listing. The result applies its instances. */
-  private begin(): (instances: readonly Instance[]) => InstanceListing {
+  private begin(intervalMs: number): (instances: readonly Instance[]) => InstanceListing {
     const { clock } = this.options.context;
     const candidates = this.lost.freeNodes();
     const { announced } = this;
@@ -146,6 +152,7 @@ export class InstanceChecks {
       this.listedChanges = Math.max(this.listedChanges, announced);
       if (this.latest !== undefined && askedAt < this.latest.askedAt) return listing;
       this.latest = listing;
+      this.nextAt = clock.monotonic() + intervalMs;
       this.listed(listing, candidates);
       return listing;
     };
@@ -169,12 +176,14 @@ export class InstanceChecks {
       await store.ready({ signal });
       for (;;) {
         await sleep(clock, waitMs, signal);
+        waitMs = this.dueIn();
+        if (waitMs > 0) continue;
         waitMs = INTERVAL_MS;
         if (!store.complete || !this.hasNodes()) continue;
         try {
-          const listing = await this.read();
+          await this.read();
           failures = 0;
-          if (this.lost.isNewIn(listing) || this.interrupted.isNewIn(listing)) waitMs = CONFIRM_MS;
+          waitMs = this.dueIn();
         } catch (error) {
           signal.throwIfAborted();
           failures += 1;
@@ -190,6 +199,14 @@ export class InstanceChecks {
     } finally {
       this.lost.withdraw();
     }
+  }
+
+  /** Returns the time until the next regular listing, or until one that may confirm a loss, in milliseconds. */
+  private dueIn(): number {
+    const { latest, nextAt } = this;
+    if (latest === undefined) return 0;
+    const confirmAt = [this.lost, this.interrupted].map((each) => each.confirmationDue(latest) ?? Infinity);
+    return Math.max(0, Math.min(nextAt, ...confirmAt) - this.options.context.clock.monotonic());
   }
 
   /** Returns false for nodes without an instance of their own. */
@@ -236,7 +253,7 @@ export class InstanceChecks {
     const { clock } = context;
     const call: Call = { signal, deadline: clock.monotonic() + LIST_TIMEOUT_MS, log };
     const what = `listing the instances of provider ${provider.config.name}`;
-    this.running ??= driverCall(clock, what, call, (bounded) => this.list(bounded)).finally(() => {
+    this.running ??= driverCall(clock, what, call, (bounded) => this.list(bounded, INTERVAL_MS)).finally(() => {
       this.running = undefined;
     });
     return this.running;

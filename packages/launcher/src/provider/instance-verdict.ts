@@ -37,6 +37,15 @@ export const CONFIRMED_AFTER_MS: Readonly<Record<InstanceLoss, number>> = {
   stopped: 300_000,
 };
 
+/** Returns when the next listing may confirm a loss that this one has shown (`Clock.monotonic`, ms), or undefined. */
+export function confirmationDue(losses: Iterable<Loss>, { askedAt }: InstanceListing): number | undefined {
+  let due: number | undefined;
+  for (const { first } of losses) {
+    if (askedAt - first < CONFIRM_MS) due = Math.min(first + CONFIRM_MS, due ?? Infinity);
+  }
+  return due;
+}
+
 /** `unknown`: the listing is too old to contain the instance, or the node has no instance id. */
 export type InstanceVerdict =
   | { readonly kind: 'running' | 'unknown' }

@@ -8,6 +8,7 @@ import type { NodeEntry } from '@nodepool/store';
 import { unixSeconds, type LauncherContext } from '../context.js';
 import { INTERRUPTED_NODES, offerLabels } from '../metrics/launcher-metrics.js';
 import {
+  confirmationDue,
   CONFIRMED_AFTER_MS,
   isLost,
   isMissing,
@@ -38,9 +39,9 @@ export class InterruptedNodes {
 
   constructor(private readonly options: InterruptedNodesOptions) {}
 
-  /** Returns true if the listing requested at this time was the first to show a loss. */
-  isNewIn({ askedAt }: InstanceListing): boolean {
-    return [...this.losses.values()].some(({ first }) => first === askedAt);
+  /** Returns when a listing may confirm what the latest one has shown (`Clock.monotonic`, ms), or undefined. */
+  confirmationDue(latest: InstanceListing): number | undefined {
+    return confirmationDue(this.losses.values(), latest);
   }
 
   /** Returns true if the provider has nodes in use or on hold. */

@@ -11,6 +11,7 @@ import type { MissingInstances } from '@nodepool/status';
 import { INTERRUPTED_NODES, LOST_NODES, offerLabels, UNUSABLE_NODES } from '../metrics/launcher-metrics.js';
 import { ReportedGauge } from '@nodepool/daemon';
 import {
+  confirmationDue,
   CONFIRMED_AFTER_MS,
   isLost,
   isMissing,
@@ -57,9 +58,9 @@ export class LostNodes {
     return this.implausible;
   }
 
-  /** Returns true if the listing requested at this time was the first to show a loss. */
-  isNewIn({ askedAt }: InstanceListing): boolean {
-    return [...this.losses.values()].some(({ first }) => first === askedAt);
+  /** Returns when a listing may confirm what the latest one has shown (`Clock.monotonic`, ms), or undefined. */
+  confirmationDue(latest: InstanceListing): number | undefined {
+    return confirmationDue(this.losses.values(), latest);
   }
 
   /** Returns the ids of the ready nodes that are neither allocated nor locked. */

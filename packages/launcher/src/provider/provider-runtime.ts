@@ -95,8 +95,7 @@ export class ProviderRuntime {
     const check = context.capacity.breakers ? (): Promise<void> => this.checkCloud() : undefined;
     this.health = new ProviderHealth({ ...context, log: this.log, check }, config.name, () => this.healthChanged());
     this.strandedLaunches = new StrandedLaunches(context.clock, this.health);
-    const listInstances = async (call: Call): Promise<readonly Instance[]> =>
-      (await this.instances.list(call)).instances;
+    const listInstances = this.listInstances.bind(this);
     this.limits = new ProviderLimits(context, provider, share.ledger, listInstances, retiring);
     const concurrency = new Concurrency(config.maxConcurrency, context.clock);
     this.machines = new ReportedGauge(context.metrics, MACHINES);
@@ -257,8 +256,10 @@ export class ProviderRuntime {
       this.deleting.signal,
     );
     const { name } = provider.config;
+    const { comparison } = this;
+    const listInstances = this.listInstances.bind(this);
     context.tasks.run(`look for leaked resources of provider ${name}`, () =>
-      runLeakRounds(context, provider, health, this.comparison, signal),
+      runLeakRounds({ context, provider, listener: health, comparison, listInstances, signal }),
     );
     context.tasks.run(`check the instances of ready nodes of provider ${name}`, () => this.instances.run());
     try {
@@ -270,6 +271,10 @@ export class ProviderRuntime {
     if (signal.aborted) return;
     health.started();
     log.info('Provider serves its pools');
+  }
+
+  private async listInstances(call: Call): Promise<readonly Instance[]> {
+    return (await this.instances.list(call)).instances;
   }
 
   /** Combines the checks of machines and of instances; each applies only to nodes of its own kind of provider. */

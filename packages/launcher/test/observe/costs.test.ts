@@ -13,6 +13,7 @@ const SECTION = provider('demo', [pool('main', ['small', 'large'], { 'max-server
 
 let world: World;
 let directory: string;
+let recorders: Recorder[];
 let collect: () => void;
 const counted = new Map<string, number>();
 const metrics: Metrics = {
@@ -40,15 +41,21 @@ beforeEach(async () => {
   collect = () => undefined;
   directory = await mkdtemp(join(tmpdir(), 'nodepool-costs-'));
   const { providers } = world.config([SECTION]);
-  world.recorder = (store) =>
-    new Recorder({
+  recorders = [];
+  world.recorder = (store) => {
+    const recorder = new Recorder({
       ...{ store, metrics, clock: world.clock, log: silentLogger, stateDir: directory },
       activity: () => [],
       providers: () => providers,
     });
+    recorders.push(recorder);
+    return recorder;
+  };
 });
 afterEach(async () => {
   expect(await world.end()).toEqual([]);
+  // They write the journal in the background.
+  await Promise.all(recorders.map((recorder) => recorder.stop()));
   await rm(directory, { recursive: true });
 });
 

@@ -11,8 +11,8 @@ export const CLI: readonly Mutation[] = inPackage('packages/cli', [
   },
   {
     id: 'cli-unconfirmed-erase',
-    file: 'commands/erase.ts',
-    find: 'if (answer.trim() !== provider) throw',
+    file: 'confirm.ts',
+    find: 'if (answer.trim() !== expected) throw',
     replace: "if (answer.trim() === '') throw",
     breaks: 'Records are erased only if the user types the name of the provider.',
     tests: ['provider-commands.test.ts'],

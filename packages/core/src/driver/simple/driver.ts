@@ -6,7 +6,7 @@ import { DriverError } from '../errors.js';
 import type { ImageManager } from '../images.js';
 import type { LabelConfig, ProviderConfig } from '../provider-config.js';
 import type { SimpleTaskManagerAdapter, SimpleTaskManagerDriver } from '../simple-api.js';
-import type { Adapter, CreateRequest, StateMachine } from '../state-machine-api.js';
+import type { Adapter, CreateRequest, ResourceCall, StateMachine } from '../state-machine-api.js';
 import { stateMachineDriver } from '../state-machine/driver.js';
 import type { TaskManager } from '../task-manager.js';
 import { createTaskManager } from '../task-queue.js';
@@ -92,9 +92,9 @@ class SimpleAdapter<L extends LabelConfig> implements Adapter<L> {
     return this.simple.listInstances(this.tasks, call);
   }
 
-  async listResources(call: Call): Promise<readonly Resource[]> {
+  async listResources(call: ResourceCall): Promise<readonly Resource[]> {
     const [instances, others] = await Promise.all([
-      this.listInstances(call),
+      call.listInstances(),
       this.simple.listResources?.(this.tasks, call) ?? [],
     ]);
     const found = instances

@@ -21,7 +21,7 @@ import type {
 import { AbortedError, ConfigurationError, DriverError, toDriverError } from '../errors.js';
 import type { ImageManager } from '../images.js';
 import type { LabelConfig, PoolConfig, ProviderConfig } from '../provider-config.js';
-import type { Adapter } from '../state-machine-api.js';
+import type { Adapter, ResourceCall } from '../state-machine-api.js';
 import { driverCall } from '../supervised-provider.js';
 import { InstanceCheck } from './instance-check.js';
 import { identityOf } from './instance-identity.js';
@@ -183,17 +183,22 @@ export class StateMachineProvider<L extends LabelConfig, P extends ProviderConfi
 
   private async cleanUpTagged(round: LeakFilter, call: Call): Promise<void> {
     const ours = await this.call('listing the resources', call, async (guarded) => {
-      const listed = await this.adapter.listResources(guarded);
+      const listed = await this.adapter.listResources(this.resourceCall(round, guarded));
       return listed.filter((resource) => resource.tags.nodepool_provider_name === this.config.name);
     });
     if (ours.length === 0) return;
     await this.deleteAll(await round.leaked(ours), call);
   }
 
+  private resourceCall(round: Pick<LeakFilter, 'listInstances'>, call: Call): ResourceCall {
+    const list = round.listInstances?.bind(round) ?? this.listNodes.bind(this);
+    return { ...call, listInstances: () => list(call) };
+  }
+
   /** Returns true if a fresh listing has the resource with the same tags, or if ids are unique. */
   private async isStillListed({ kind, externalId, tags }: Resource, call: Call): Promise<boolean> {
     if (this.adapter.uniqueIds === true) return true;
-    const listed = await this.adapter.listResources(call);
+    const listed = await this.adapter.listResources(this.resourceCall({}, call));
     const others = listed.filter(
       (each) => each.kind === kind && externalIdKey(each.externalId) === externalIdKey(externalId),
     );

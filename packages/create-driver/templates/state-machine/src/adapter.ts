@@ -15,6 +15,7 @@ import {
   type ProviderConfig,
   type ProviderContext,
   type Resource,
+  type ResourceCall,
   type StateMachine,
 } from '@nodepool/core';
 import { Client } from './client.js';
@@ -79,9 +80,9 @@ export class MyCloudAdapter implements Adapter<MyCloudLabel> {
    * Resolves with all resources that a crashed launcher may leave behind. Add volumes, addresses and similar resources
    * if your driver creates them.
    */
-  async listResources(call: Call): Promise<readonly Resource[]> {
-    const instances = await this.client.listInstances(call);
-    return instances.map(({ id, name, tags }) => ({ kind: 'instance', externalId: id, name, tags }));
+  async listResources(call: ResourceCall): Promise<readonly Resource[]> {
+    const instances = await call.listInstances();
+    return instances.map(({ externalId, hostname: name = '', tags }) => ({ kind: 'instance', externalId, name, tags }));
   }
 
   /** Deletes a listed resource. Resolves if the resource no longer exists. */
