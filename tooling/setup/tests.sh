@@ -3,13 +3,16 @@
 # processes, while others compute. Those of whole programs take longest and wait most, so that they start first.
 set -uo pipefail
 
-run() {
-  turbo run "$@" --output-logs=new-only --continue
-}
+options=(--output-logs=new-only --continue)
 
-run test --filter=@nodepool/e2e &
+turbo run test --filter=@nodepool/e2e "${options[@]}" &
 programs=$!
-run lint format:check test --filter='!@nodepool/e2e' --concurrency=4
+# A program in the background ignores Ctrl-C.
+trap 'kill "$programs" 2>/dev/null' EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
+turbo run lint format:check test --filter='!@nodepool/e2e' --concurrency=4 "${options[@]}"
 status=$?
 wait "$programs" || status=1
+trap - EXIT
 exit "$status"
