@@ -16,7 +16,8 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
-import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { inspect } from 'node:util';
+import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { CHUNK_BYTES } from '../src/client/storage.js';
 import { driver } from '../src/index.js';
 import { packDisk, tarHeader } from '../src/tar-gz.js';
@@ -36,6 +37,8 @@ import { TestProvider } from './provider.js';
 const DISK_BYTES = CHUNK_BYTES + 100;
 const CLOUD_DISK_BYTES = 9 * DISK_GRAIN_BYTES;
 const GIB = 2 ** 30;
+/** What all kinds of byte arrays inherit. */
+const BYTES = Object.getPrototypeOf(Object.getPrototypeOf(Buffer.prototype)) as Uint8Array;
 
 const DISK_IMAGE = { name: 'debian', architecture: 'arm64', 'guest-os-features': ['UEFI_COMPATIBLE', 'GVNIC'] };
 
@@ -149,6 +152,17 @@ describe('an upload', () => {
     expect((await failureOf(provider.upload(file))).code).toBe('transient');
     expect(open.cloud.inspect.objects()).toEqual([]);
     expect(open.cloud.inspect.images()).toEqual([]);
+  });
+
+  it('that fails does not block the program: no library visits each byte of a piece', async () => {
+    open.cloud.faults.add({ on: 'objects.upload', times: Infinity, fault: { kind: 'status', status: 500 } });
+    let visited = 0;
+    const spied = jest.spyOn(BYTES, 'forEach').mockImplementation(function (this: Uint8Array) {
+      visited += this.length;
+    });
+    const error = await failureOf(provider.upload(file)).finally(() => spied.mockRestore());
+    expect(visited).toBeLessThan(CHUNK_BYTES);
+    expect(inspect(error, { depth: Infinity })).not.toMatch(/bearer/i);
   });
 
   it('fails and leaves nothing behind if its image cannot be created', async () => {
