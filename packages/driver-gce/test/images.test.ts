@@ -37,7 +37,7 @@ import { TestProvider } from './provider.js';
 const DISK_BYTES = CHUNK_BYTES + 100;
 const CLOUD_DISK_BYTES = 9 * DISK_GRAIN_BYTES;
 const GIB = 2 ** 30;
-/** What all kinds of byte arrays inherit. */
+/** The prototype of all kinds of byte arrays. */
 const BYTES = Object.getPrototypeOf(Object.getPrototypeOf(Buffer.prototype)) as Uint8Array;
 
 const DISK_IMAGE = { name: 'debian', architecture: 'arm64', 'guest-os-features': ['UEFI_COMPATIBLE', 'GVNIC'] };
