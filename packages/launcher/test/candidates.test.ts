@@ -96,6 +96,20 @@ describe('a starting launcher', () => {
     expect(await ended(ids)).toEqual(ids.map(() => 'fulfilled'));
   });
 
+  it('serves the requests that waited for a pool while the labels of its siblings still load', async () => {
+    overrides = (each) => ({
+      getQuotaForLabel: async (of, label, call) => {
+        await sleep(world.clock, label === 'large' ? 20_000 : 1000, call.signal);
+        return each.getQuotaForLabel!(of, label, call);
+      },
+    });
+    await withoutLaunchers();
+    const id = await world.submit(['small']);
+    await world.launcher([provider('demo', [pool('a', ['small']), pool('b', ['large'])])], 'launcher1', drivers());
+    expect(await ended([id])).toEqual(['fulfilled']);
+    expect(world.records(REQUESTS).get(id)?.state_time).toBeLessThan(world.clock.now() / 1000 - 10);
+  });
+
   it('registers every pool with its labels before any cloud answers, and reports when it serves', async () => {
     const seen: unknown[][] = [];
     overrides = (each) => ({
