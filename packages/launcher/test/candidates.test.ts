@@ -229,6 +229,12 @@ describe('a pool with a better priority', () => {
     expect(world.nodes().get(node!)).toMatchObject({ provider: 'first' });
   });
 
+  it('does not block a request for the provider of another pool', async () => {
+    await world.launcher([first(), second]);
+    const [node] = await world.fulfilled(await world.submit(['small'], { provider: 'second' }));
+    expect(world.nodes().get(node!)).toMatchObject({ provider: 'second' });
+  });
+
   it('does not block the others if no session owns its component', async () => {
     await world.launcher([second]);
     const zk = world.server.connect();
