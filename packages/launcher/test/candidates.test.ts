@@ -96,6 +96,20 @@ describe('a starting launcher', () => {
     expect(await ended(ids)).toEqual(ids.map(() => 'fulfilled'));
   });
 
+  it('serves the requests that waited for a pool while the labels of its siblings still load', async () => {
+    overrides = (each) => ({
+      getQuotaForLabel: async (of, label, call) => {
+        await sleep(world.clock, label === 'large' ? 20_000 : 1000, call.signal);
+        return each.getQuotaForLabel!(of, label, call);
+      },
+    });
+    await withoutLaunchers();
+    const id = await world.submit(['small']);
+    await world.launcher([provider('demo', [pool('a', ['small']), pool('b', ['large'])])], 'launcher1', drivers());
+    expect(await ended([id])).toEqual(['fulfilled']);
+    expect(world.records(REQUESTS).get(id)?.state_time).toBeLessThan(world.clock.now() / 1000 - 10);
+  });
+
   it('registers every pool with its labels before any cloud answers, and reports when it serves', async () => {
     const seen: unknown[][] = [];
     overrides = (each) => ({
@@ -213,6 +227,12 @@ describe('a pool with a better priority', () => {
     await world.clock.advance(10_000);
     const [node] = await world.fulfilled(await world.submit(['small'], { reuse: false }));
     expect(world.nodes().get(node!)).toMatchObject({ provider: 'first' });
+  });
+
+  it('does not block a request for the provider of another pool', async () => {
+    await world.launcher([first(), second]);
+    const [node] = await world.fulfilled(await world.submit(['small'], { provider: 'second' }));
+    expect(world.nodes().get(node!)).toMatchObject({ provider: 'second' });
   });
 
   it('does not block the others if no session owns its component', async () => {

@@ -1,7 +1,7 @@
 /** Tests of ready nodes that lose their instance, as seen in ZooKeeper and the cloud. */
 
 import { describe, expect, it } from '@jest/globals';
-import { externalIdKey, TransientError, type Instance, type Provider } from '@nodepool/core';
+import { externalIdKey, sleep, TransientError, type Instance, type Provider } from '@nodepool/core';
 import type { NodepoolConfig } from '@nodepool/config';
 import { faultyDriver } from './support/faulty-driver.js';
 import { MINUTE_MS, demo, exists, freeNode, heldNode, notes, warnings, world } from './support/cleanup-world.js';
@@ -141,6 +141,94 @@ describe('a ready node', () => {
     const nodes = await world.fulfilled(await world.submit(['small', 'small']));
     expect(nodes).toContain(kept);
     expect(nodes).not.toContain(lost);
+  });
+
+  it.each(['missing', 'stopped'])(
+    'is kept if its instance is %s, runs while the records are not complete, and is so again later',
+    async (kind) => {
+      let shows = false;
+      let shown = 0;
+      let check = (): Promise<void> => Promise.reject(new Error('not started'));
+      const flapping = faultyDriver(world.cloud, (provider) => ({
+        start: (context) => {
+          check = context.checkInstances ?? check;
+          return provider.start(context);
+        },
+        listNodes: async (call) => {
+          const all = await provider.listNodes(call);
+          if (!shows) return all;
+          shown += 1;
+          return kind === 'missing' ? [] : all.map((each) => ({ ...each, ready: false }));
+        },
+      }));
+      const { zk } = await world.launcher([demo()], 'launcher1', flapping);
+      const [node = ''] = await settledNodes(1);
+      const showOnce = async (): Promise<void> => {
+        shows = true;
+        shown = 0;
+        await world.until('a list shows it', () => shown > 0);
+        shows = false;
+      };
+      await showOnce();
+      world.server.partition(zk);
+      await world.clock.advance(5 * MINUTE_MS);
+      await expect(world.during(check())).rejects.toThrow('not complete');
+      world.server.heal(zk);
+      await showOnce();
+      await world.clock.advance(MINUTE_MS);
+      expect(world.nodes().get(node)).toMatchObject({ state: 'ready' });
+    },
+  );
+
+  it('is kept when it becomes free although a listing from before it was ready shows a failure', async () => {
+    let fails = false;
+    let check = (): Promise<void> => Promise.reject(new Error('not started'));
+    const failing = faultyDriver(world.cloud, (provider) => ({
+      start: (context) => {
+        check = context.checkInstances ?? check;
+        return provider.start(context);
+      },
+      listNodes: async (call) => {
+        const all = await provider.listNodes(call);
+        return fails ? all.map((each) => ({ ...each, tags: {}, deleted: true })) : all;
+      },
+    }));
+    await world.launcher([demo()], 'launcher1', failing);
+    await world.clock.advance(15_000);
+    world.cloud.configure({ bootTimeMs: [5000, 5000] });
+    const id = await world.submit(['small']);
+    await world.until('its instance boots', () => world.cloud.existingInstances().length === 1);
+    fails = true;
+    await world.during(check());
+    fails = false;
+    const [node = ''] = await world.fulfilled(id);
+    await world.during(world.requestor.withdraw(id));
+    await world.until('it is free', () => world.nodes().get(node)?.allocated_to !== id);
+    await world.clock.advance(1000);
+    expect(world.nodes().get(node)).toMatchObject({ state: 'ready' });
+  });
+
+  it('is checked with pauses between the listings, although each takes long and lacks another instance', async () => {
+    const calls: { readonly begin: number; readonly end: number }[] = [];
+    let nodes: string[] = [];
+    const slow = faultyDriver(world.cloud, (provider) => ({
+      listNodes: async (call) => {
+        const begin = world.clock.monotonic();
+        const all = await provider.listNodes(call);
+        if (nodes.length === 0) return all;
+        await sleep(world.clock, 40_000, call.signal);
+        const hidden = instanceOf(nodes[calls.length % nodes.length] ?? '');
+        calls.push({ begin, end: world.clock.monotonic() });
+        return all.filter(({ externalId }) => externalId !== hidden);
+      },
+      cleanupLeakedResources: () => Promise.resolve(),
+    }));
+    await world.launcher([demo()], 'launcher1', slow);
+    nodes = await settledNodes(3);
+    await world.clock.advance(10 * MINUTE_MS);
+    expect(calls.length).toBeGreaterThan(5);
+    const pauses = calls.slice(1).map(({ begin }, index) => begin - (calls[index]?.end ?? 0));
+    expect(Math.min(...pauses)).toBeGreaterThanOrEqual(10_000);
   });
 
   it('is kept while the driver returns nonsense', async () => {

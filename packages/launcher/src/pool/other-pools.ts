@@ -5,18 +5,26 @@ import type { PoolComponentData } from '@nodepool/store';
 import { serves } from '../precedence/serves.js';
 import type { Pool } from './pool.js';
 
+type OwnPool = Pick<Pool, 'id' | 'place' | 'candidates'>;
+
 /** Returns true if another pool serves the labels of the request at the moment. */
-export function canBeServedElsewhere(request: NodeRequest, pool: Pick<Pool, 'id' | 'candidates'>): boolean {
-  return otherCandidates(request, pool).some((other) => serves(other, request));
+export function canBeServedElsewhere(request: NodeRequest, pool: OwnPool): boolean {
+  return pool.candidates.having(request.node_types).some((other) => isTaker(other, request, pool));
 }
 
 /** Returns true if another pool, which has not given the request up, serves its labels at the moment. */
-export function isTakenElsewhere(
-  request: NodeRequest,
-  pool: Pick<Pool, 'id' | 'candidates'>,
-  abandonedBy: ReadonlySet<string>,
-): boolean {
-  return otherCandidates(request, pool).some((other) => !abandonedBy.has(other.id) && serves(other, request));
+export function isTakenElsewhere(request: NodeRequest, pool: OwnPool, abandonedBy: ReadonlySet<string>): boolean {
+  const isTaken = (other: PoolComponentData): boolean => !abandonedBy.has(other.id) && isTaker(other, request, pool);
+  return pool.candidates.having(request.node_types).some(isTaken);
+}
+
+/**
+ * Returns true if the other pool, which has the labels, may serve a request that this pool leaves to it. Pools of other
+ * providers leave a request for the provider of this pool to this pool.
+ */
+export function isTaker(other: PoolComponentData, request: NodeRequest, { id, place }: OwnPool): boolean {
+  const isOfWantedProvider = request.provider !== place.provider || other.provider_name === request.provider;
+  return isOfWantedProvider && isOther(other, request, id) && serves(other, request);
 }
 
 /** Returns the other pools that have all the labels and have not declined. */
@@ -28,6 +36,6 @@ export function otherCandidates(
 }
 
 /** Returns true for a pool that is not `own` and has not declined. */
-export function isOther({ id }: PoolComponentData, request: NodeRequest, own: string): boolean {
+function isOther({ id }: PoolComponentData, request: NodeRequest, own: string): boolean {
   return id !== own && !request.declined_by.includes(id);
 }

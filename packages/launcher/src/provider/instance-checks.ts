@@ -20,6 +20,8 @@ import { LostNodes } from './lost-nodes.js';
  */
 const INTERVAL_MS = 60_000;
 const SHARED_INTERVAL_MS = 90_000;
+/** Shortest pause (ms) after a regular listing, which may take longer than `CONFIRM_MS` in a large account. */
+const PAUSE_MS = 10_000;
 /** Age (ms) of the latest listing from which one that the provider makes for its launches counts. */
 const OBSERVED_INTERVAL_MS = 10_000;
 /** Age up to which a listing decides about a hand-over, in milliseconds. */
@@ -160,9 +162,10 @@ export class InstanceChecks {
 
   /** Handles a node that has become free. */
   freed(entry: NodeEntry): void {
-    const { context, retiring, provider } = this.options;
-    if (this.latest === undefined || retiring.aborted || provider.config.createsNodes === false) return;
-    if (context.store.complete) this.lost.freed(entry, this.latest);
+    const { latest, options } = this;
+    const { context, retiring } = options;
+    if (latest === undefined || !this.isLost(entry.node) || retiring.aborted) return;
+    if (context.store.complete) this.lost.freed(entry, latest);
   }
 
   /** Lists the instances regularly while nodes need it, until the provider is retired. */
@@ -183,7 +186,7 @@ export class InstanceChecks {
         try {
           await this.read();
           failures = 0;
-          waitMs = this.dueIn();
+          waitMs = Math.max(PAUSE_MS, this.dueIn());
         } catch (error) {
           signal.throwIfAborted();
           failures += 1;
@@ -267,6 +270,7 @@ export class InstanceChecks {
     const { context, retiring, onUsable, provider } = this.options;
     const applies = context.store.complete && !retiring.aborted && provider.config.createsNodes !== false;
     const found = applies ? this.lost.apply(listing, candidates) : undefined;
+    if (!applies) for (const each of [this.lost, this.interrupted]) each.skip();
     if (wasUnchecked || found?.isFoundAgain === true) onUsable();
     if (found === undefined) return;
     const trustsMissing = this.lost.missingInstances === undefined;

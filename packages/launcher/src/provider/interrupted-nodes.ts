@@ -44,6 +44,11 @@ export class InterruptedNodes {
     return confirmationDue(this.losses.values(), latest);
   }
 
+  /** Begins the confirmation of all losses again, because a listing is not compared with the nodes. */
+  skip(): void {
+    this.losses = new Map();
+  }
+
   /** Returns true if the provider has nodes in use or on hold. */
   hasNodes(): boolean {
     for (const entry of this.entries()) if (isOccupied(entry)) return true;

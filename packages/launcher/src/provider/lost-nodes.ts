@@ -47,6 +47,8 @@ export interface LostNodesOptions {
 export class LostNodes {
   private losses: ReadonlyMap<string, Loss> = new Map();
   private implausible: MissingInstances | undefined;
+  /** True if a later listing than the one of `losses` was not compared with the nodes. */
+  private isSkipped = false;
   private readonly gauge: ReportedGauge<'provider' | 'reason'>;
 
   constructor(private readonly options: LostNodesOptions) {
@@ -61,6 +63,11 @@ export class LostNodes {
   /** Returns when a listing may confirm what the latest one has shown (`Clock.monotonic`, ms), or undefined. */
   confirmationDue(latest: InstanceListing): number | undefined {
     return confirmationDue(this.losses.values(), latest);
+  }
+
+  /** Begins the confirmation of all losses again, because a listing is not compared with the nodes. */
+  skip(): void {
+    this.isSkipped = true;
   }
 
   /** Returns the ids of the ready nodes that are neither allocated nor locked. */
@@ -92,12 +99,13 @@ export class LostNodes {
       const { kind, reason, endsAt } = verdict;
       if (isMissing(kind)) missing += 1;
       if (!isFree(entry) || !candidates.has(entry.id)) continue;
-      const known = before.get(entry.id);
+      const known = this.isSkipped ? undefined : before.get(entry.id);
       const loss = { kind, reason, first: known?.kind === kind ? known.first : listing.askedAt };
       losses.set(entry.id, loss);
       if (listing.askedAt - loss.first >= CONFIRMED_AFTER_MS[kind]) due.push({ entry, loss, endsAt });
     }
     this.losses = losses;
+    this.isSkipped = false;
     this.report(before);
     this.judge(missing, total);
     const isFoundAgain = [...before.keys()].some((id) => !losses.has(id));

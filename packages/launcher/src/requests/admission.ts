@@ -4,8 +4,8 @@ import { shortened, type NodeRequest, type NodeRequestData } from '@nodepool/cor
 import type { NodeEntry, PoolComponentData, RequestEntry } from '@nodepool/store';
 import type { Refusal, Wait } from '@nodepool/status';
 import type { Candidates } from '../pool/candidate-pools.js';
-import { canBeServedElsewhere, isOther, otherCandidates } from '../pool/other-pools.js';
-import { hasLabels, serves } from '../precedence/serves.js';
+import { canBeServedElsewhere, isTaker, otherCandidates } from '../pool/other-pools.js';
+import { hasLabels } from '../precedence/serves.js';
 import type { Pool } from '../pool/pool.js';
 import { resumableNodes } from '../deletion/node-lifecycle.js';
 
@@ -88,13 +88,7 @@ export function evaluate(
     ? undefined
     : candidates
         .having(request.node_types)
-        .find(
-          (other) =>
-            other.priority < priority &&
-            isOther(other, request, pool.id) &&
-            serves(other, request) &&
-            !abandonedBy.has(other.id),
-        );
+        .find((other) => other.priority < priority && isTaker(other, request, pool) && !abandonedBy.has(other.id));
   if (ahead !== undefined) return { kind: 'leave', cause: 'order', reason: `pool ${ahead.id} has a higher priority` };
   if (!resumable && deferredBy.has(pool.id) && canBeServedElsewhere(request, pool)) {
     return { kind: 'leave', cause: 'launch', reason: 'another pool can serve it, which this one could not' };

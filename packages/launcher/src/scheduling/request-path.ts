@@ -109,7 +109,8 @@ export class RequestPath implements ScheduledPool {
   }
 
   offer(requestClass: RequestClass, entry: RequestEntry): boolean {
-    const { isStarting } = this;
+    // A pool serves requests before the other pools of its provider know what their labels need.
+    const isStarting = this.isStarting && !this.pool.running;
     // Each pool that is registered meanwhile offers all requests again, to each pool that starts.
     if (isStarting && this.awaitingStart.get(requestClass) === entry) return false;
     const admission = evaluate(entry, this.pool, requestClass);
