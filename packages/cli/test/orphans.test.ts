@@ -275,6 +275,42 @@ describe('nodepool orphans', () => {
     expect([world.stateOf(staying), world.stateOf(taken)]).toEqual(['building', 'in-use']);
   });
 
+  it('stops at an interruption while it waits for locks, and leaves no lock of its own', async () => {
+    const node = await world.node({ state: 'ready', provider: 'cloud' });
+    const handle = (await world.finish(world.store.nodes.tryLock(node)))!;
+    const running = world.cli('orphans', 'suspend', '--retire-ready');
+    await world.until(() => running.out.noted.includes('1 nodes are locked'));
+    running.interrupt();
+    await world.until(() => running.code !== undefined);
+    expect(running.code).toBe(1);
+    expect(running.out.noted).toContain('interrupted');
+    expect(running.out.noted).not.toContain('locked by running programs');
+    await world.finish(handle.release());
+    await world.clock.advance(1000);
+    expect(world.stateOf(node)).toBe('ready');
+    expect([...world.server.dump().keys()].filter((path) => path.includes('__lock__'))).toEqual([]);
+  });
+
+  it('retires the other nodes if a locked one vanishes meanwhile', async () => {
+    const vanishing = await world.node({ state: 'ready', provider: 'cloud' });
+    const other = await world.node({ state: 'ready', provider: 'cloud' });
+    const lock = async (id: string): Promise<NodeHandle> => (await world.finish(world.store.nodes.tryLock(id)))!;
+    const handles = [await lock(vanishing), await lock(other)] as const;
+    const running = world.cli('orphans', 'suspend', '--retire-ready');
+    await world.until(() => running.out.noted.includes('2 nodes are locked'));
+    await world.clock.advance(1000);
+    // Python launchers delete a node with the contenders for its lock.
+    const python = world.server.connect();
+    for (const path of [...world.server.dump().keys()].reverse())
+      if (`${path}/`.startsWith(`/nodepool/nodes/${vanishing}/`)) await world.finish(python.delete(path));
+    await world.finish(python.close());
+    await world.finish(handles[1].release());
+    await world.clock.advance(61_000);
+    expect(running.out.noted).toContain('1 ready nodes and 0 launches are retired');
+    expect(running.code).toBe(0);
+    expect([world.stateOf(vanishing), world.stateOf(other)]).toEqual([undefined, 'used']);
+  });
+
   it('suspends the deletions of one provider, and retires its nodes only', async () => {
     const own = await world.node({ state: 'ready', provider: 'cloud' });
     const other = await world.node({ state: 'ready', provider: 'another' });

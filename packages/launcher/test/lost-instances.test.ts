@@ -162,6 +162,7 @@ describe('a ready node', () => {
         },
       }));
       const { zk } = await world.launcher([demo()], 'launcher1', flapping);
+      const { ids: used } = await world.during(world.requestor.take(await world.served(['large'])));
       const [node = ''] = await settledNodes(1);
       const showOnce = async (): Promise<void> => {
         shows = true;
@@ -175,6 +176,8 @@ describe('a ready node', () => {
       await expect(world.during(check())).rejects.toThrow('not complete');
       world.server.heal(zk);
       await showOnce();
+      await world.clock.advance(1000);
+      expect(used.map((id) => world.nodes().get(id)?.interruption ?? null)).toEqual([null]);
       await world.clock.advance(MINUTE_MS);
       expect(world.nodes().get(node)).toMatchObject({ state: 'ready' });
     },

@@ -102,4 +102,63 @@ describe('the scheduler', () => {
     expect(Math.max(...perTurn.values())).toBeLessThanOrEqual(100 + 20);
     scheduler.stop();
   });
+
+  it('offers all requests to each new pool, although finding them takes several turns', async () => {
+    await submit(30, (index) => `label-${index}`);
+    let spentMs = 0;
+    const { now, schedule } = world.clock;
+    const clock: Clock = {
+      now: now.bind(world.clock),
+      monotonic: () => world.clock.monotonic() + spentMs,
+      schedule: schedule.bind(world.clock),
+    };
+    const candidates = new CandidatePools(store.components, clock, silentLogger);
+    const scheduler = new RequestScheduler(contextOf(clock), candidates, NO_LIMITS);
+    await world.clock.advance(1000);
+    const offered = [0, 0, 0, 0];
+    const pools = offered.map((_, index) => ({
+      ...watcher(() => void (offered[index] = (offered[index] ?? 0) + 1)),
+      hasLabels: () => {
+        spentMs += 1;
+        return true;
+      },
+    }));
+    for (const pool of pools) scheduler.add(pool);
+    await world.clock.advance(1000);
+    expect(offered).toEqual([30, 30, 30, 30]);
+    scheduler.stop();
+  });
+
+  it('reports to a pool that everything is offered, although there is nothing to offer', async () => {
+    const candidates = new CandidatePools(store.components, world.clock, silentLogger);
+    const scheduler = new RequestScheduler(contextOf(world.clock), candidates, NO_LIMITS);
+    await world.clock.advance(1000);
+    let settled = 0;
+    scheduler.add({ ...watcher(() => undefined), settled: () => void (settled += 1) });
+    await world.clock.advance(1000);
+    expect(settled).toBeGreaterThan(0);
+    scheduler.stop();
+  });
+
+  it('lets no pool that was removed decline a request at its wait limit', async () => {
+    await submit(1, () => 'small');
+    const candidates = new CandidatePools(store.components, world.clock, silentLogger);
+    const at = world.clock.now() + 60_000;
+    const limits = { limitOf: () => ({ at, reason: 'max-wait' }) };
+    const scheduler = new RequestScheduler(contextOf(world.clock), candidates, limits);
+    const expired: string[] = [];
+    const named = (id: string): ScheduledPool => ({
+      ...watcher(() => undefined),
+      id,
+      expire: () => expired.push(id) > 0,
+    });
+    const removed = named('removed');
+    scheduler.add(removed);
+    scheduler.add(named('kept'));
+    await world.clock.advance(1000);
+    scheduler.remove(removed);
+    await world.clock.advance(61_000);
+    expect(expired).toEqual(['kept']);
+    scheduler.stop();
+  });
 });
