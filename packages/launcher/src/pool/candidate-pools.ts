@@ -4,6 +4,7 @@
  * next session, so its absence alone must not fail a request.
  */
 
+import { isDeepStrictEqual } from 'node:util';
 import type { Change, ComponentEntry, ComponentStore, PoolComponentData } from '@nodepool/store';
 import { Emitter, type Clock, type Logger, type Timer } from '@nodepool/core';
 import { hasLabels } from '../precedence/serves.js';
@@ -36,7 +37,7 @@ export class CandidatePools implements Candidates {
   private known: readonly PoolComponentData[] | undefined;
   /** Cached results of `having` by set of labels, until the next change. */
   private readonly byLabels = new Map<string, readonly PoolComponentData[]>();
-  private readonly changes: Emitter<void>;
+  private readonly changes: Emitter<boolean>;
   private readonly unsubscribe: () => void;
   /** True while the pools of a configuration are added. */
   private isGrowing = false;
@@ -54,8 +55,11 @@ export class CandidatePools implements Candidates {
     return this.registry.complete && !this.isGrowing;
   }
 
-  /** Calls the listener after every change, until the returned function is called. */
-  onChange(listener: () => void): () => void {
+  /**
+   * Calls the listener after every change, until the returned function is called. `isDecisive` is false if decisions
+   * cannot depend on the change: a pool is registered as it was configured, or has begun to run.
+   */
+  onChange(listener: (isDecisive: boolean) => void): () => void {
     return this.changes.on(listener);
   }
 
@@ -115,7 +119,8 @@ export class CandidatePools implements Candidates {
     const [old, now] = [poolIn(before), poolIn(after)];
     if (now !== undefined) this.returned(keyOf(now));
     else if (old !== undefined) this.left(old);
-    this.changed();
+    const known = old ?? (now === undefined ? undefined : this.own.get(now.id));
+    this.changed(now === undefined || known === undefined || !isDeepStrictEqual(factsOf(now), factsOf(known)));
   }
 
   private left(pool: PoolComponentData): void {
@@ -133,11 +138,16 @@ export class CandidatePools implements Candidates {
     this.departed.delete(key);
   }
 
-  private changed(): void {
+  private changed(isDecisive = true): void {
     this.known = undefined;
     this.byLabels.clear();
-    this.changes.emit();
+    this.changes.emit(isDecisive);
   }
+}
+
+/** Returns what decisions may depend on. */
+function factsOf({ state: _state, version: _version, ...facts }: PoolComponentData): object {
+  return facts;
 }
 
 /** Returns a key that stays the same when the launcher restarts. */

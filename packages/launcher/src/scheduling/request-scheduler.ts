@@ -94,9 +94,9 @@ export class RequestScheduler {
     );
     this.standBys = new StandBys(store, clock, precedence, (id) => this.open.show(id));
     this.unsubscribe = [
-      candidates.onChange(() => {
+      candidates.onChange((isDecisive) => {
         this.standBys.registryChanged();
-        this.offerAll();
+        if (isDecisive) this.offerAll();
       }),
       store.onComplete(() => this.offerAll()),
       store.requests.onChange(({ id, before, after }) => {
