@@ -3,7 +3,7 @@
 import { inPackage, type Mutation } from '../mutation.js';
 
 const BREAKER = ['capacity/circuit-breaker.test.ts', 'cloud-trouble.test.ts'];
-const INSTANCES = ['lost-instances.test.ts'];
+const INSTANCES = ['lost-instances.test.ts', 'lost-at-hand-over.test.ts'];
 const READINESS = ['label-readiness.test.ts'];
 
 export const LAUNCHER_TROUBLE: readonly Mutation[] = inPackage('packages/launcher', [

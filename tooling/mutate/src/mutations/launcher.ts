@@ -71,7 +71,7 @@ export const LAUNCHER: readonly Mutation[] = inPackage('packages/launcher', [
     find: "if (!isSettled) return { kind: 'unknown' };",
     replace: '',
     breaks: 'A listing may lack a new instance.',
-    tests: ['lost-instances.test.ts'],
+    tests: ['lost-instances.test.ts', 'lost-at-hand-over.test.ts'],
   },
   {
     id: 'launcher-instance-of-other-node',
@@ -79,7 +79,7 @@ export const LAUNCHER: readonly Mutation[] = inPackage('packages/launcher', [
     find: '(nodeId ?? node.id) === node.id && ',
     replace: '',
     breaks: 'An instance with the id of that of the node may belong to another node.',
-    tests: ['lost-instances.test.ts'],
+    tests: ['lost-instances.test.ts', 'lost-at-hand-over.test.ts'],
   },
   {
     id: 'launcher-instance-of-other-provider',
@@ -87,7 +87,7 @@ export const LAUNCHER: readonly Mutation[] = inPackage('packages/launcher', [
     find: ' && (provider ?? node.provider) === node.provider',
     replace: '',
     breaks: 'An instance with the id of that of the node may belong to another provider.',
-    tests: ['lost-instances.test.ts'],
+    tests: ['lost-instances.test.ts', 'lost-at-hand-over.test.ts'],
   },
   {
     id: 'launcher-former-owner',
