@@ -6,9 +6,13 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { stripVTControlCharacters } from 'node:util';
 
 const root = join(dirname(fileURLToPath(import.meta.url)), '..', '..');
 const failedChecks = process.argv.slice(2);
+
+/** Lines of the output that the summary repeats of tests that crashed. */
+const OUTPUT_LINES = 8;
 
 /** Folders of the packages that have tests. */
 function testedPackages() {
@@ -21,6 +25,19 @@ function testedPackages() {
     .sort();
 }
 
+/** The last lines of the output of a package's tests. */
+function lastLines(folder) {
+  try {
+    const output = stripVTControlCharacters(readFileSync(join(root, folder, '.turbo', 'turbo-test.log'), 'utf8'));
+    return output
+      .split('\n')
+      .filter((line) => line.trim() !== '')
+      .slice(-OUTPUT_LINES);
+  } catch {
+    return ['there is no output'];
+  }
+}
+
 /** Counts of one package; tests that crashed before they could report count as one failure. */
 function resultsOf(folder) {
   try {
@@ -30,8 +47,8 @@ function resultsOf(folder) {
       passed: 0,
       failed: 1,
       skipped: 0,
-      failures: [],
-      note: '  (reported nothing: the tests did not run, or crashed)',
+      failures: [{ test: 'reported nothing: the tests did not run, or crashed', message: lastLines(folder) }],
+      note: '  (reported nothing)',
     };
   }
 }

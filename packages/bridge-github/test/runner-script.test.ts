@@ -1,13 +1,13 @@
 /** The scripts that run on nodes, with the shell of this host. */
 
-import { spawn, spawnSync } from 'node:child_process';
+import { spawn, spawnSync, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { afterEach, beforeEach, expect, it } from '@jest/globals';
-import { startScript, stopScript } from '../src/runners/runner-script.js';
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { startScript, stopScript, waitScript } from '../src/runners/runner-script.js';
 
 let home: string;
 
@@ -55,4 +55,40 @@ it('a runner survives the end of its ssh session', async () => {
   const group = await start('echo "Connected to GitHub"; sleep 600');
   expect(isRunning(group)).toBe(true);
   process.kill(-group, 'SIGKILL');
+});
+
+describe('a process that has the id of a runner that was killed', () => {
+  let innocent: ChildProcess;
+
+  beforeEach(async () => {
+    const group = await start('echo "Connected to GitHub"; sleep 600');
+    process.kill(-group, 'SIGKILL');
+    innocent = spawn(
+      '/bin/sh',
+      ['-c', 'sleep 600; :', 'nodepool-runner', join(home, '.nodepool-runners', 'linux-11')],
+      {
+        detached: true,
+        stdio: 'ignore',
+      },
+    );
+    await once(innocent, 'spawn');
+    writeFileSync(join(home, '.nodepool-runners', 'linux-1', 'pid'), `${innocent.pid ?? 0}\n`);
+  });
+  afterEach(() => {
+    process.kill(-(innocent.pid ?? 0), 'SIGKILL');
+  });
+
+  it('is not ended in its place', () => {
+    const { status } = spawnSync('/bin/sh', ['-c', stopScript('linux-1')], { env: { ...process.env, HOME: home } });
+    expect([status, isRunning(innocent.pid ?? 0)]).toEqual([0, true]);
+    expect(existsSync(join(home, '.nodepool-runners', 'linux-1'))).toBe(false);
+  });
+
+  it('is not taken for it', () => {
+    const { stdout } = spawnSync('/bin/sh', ['-c', waitScript('linux-1')], {
+      env: { ...process.env, HOME: home },
+      encoding: 'utf8',
+    });
+    expect(stdout).toBe('nodepool-runner: lost\n');
+  });
 });

@@ -13,6 +13,8 @@ const LOG_BYTES = 2000;
 const OFTEN = 3000;
 /** Tenths of a second that a runner has to end after SIGTERM. */
 const GRACE = 100;
+/** Name of the process that leads a runner's group; its argument is the runner's folder. */
+const LEADER = 'nodepool-runner';
 
 export interface StartSettings {
   readonly runner: string;
@@ -37,7 +39,7 @@ export function startScript({ runner, folder, environment }: StartSettings): str
     '  detach=; command -v setsid >/dev/null && detach=setsid',
     // Only the runner itself is in the background: another shell there would keep the ssh session open.
     '  if [ ! -e "$d/status" ]; then',
-    `    $detach /bin/sh -c ${quote(DETACHED)} nodepool-runner "$d" </dev/null >"$d/log" 2>&1 &`,
+    `    $detach /bin/sh -c ${quote(DETACHED)} ${LEADER} "$d" </dev/null >"$d/log" 2>&1 &`,
     '  fi',
     '  say started',
     'else',
@@ -53,12 +55,15 @@ export function waitScript(runner: string): string {
   return [...prelude(runner), '[ -d "$d" ] || { say absent; exit 0; }', ...WAIT].join('\n');
 }
 
-/** Ends a runner with all its processes, and deletes its folder. Only this form of `kill` works in every shell. */
+/**
+ * Ends a runner with all its processes, and deletes its folder. A process that has the id of an ended runner is left
+ * alone. Only this form of `kill` works in every shell.
+ */
 export function stopScript(runner: string): string {
   return [
     ...prelude(runner),
     'p=$(cat "$d/pid" 2>/dev/null)',
-    'if [ -n "$p" ]; then',
+    'if [ -n "$p" ] && ! foreign "$p"; then',
     '  kill -s TERM -- "-$p" 2>/dev/null || kill -s TERM "$p" 2>/dev/null',
     `  n=0; while [ $n -lt ${GRACE} ] && [ ! -e "$d/status" ] && kill -0 "$p" 2>/dev/null; do pause; n=$((n+1)); done`,
     '  kill -s KILL -- "-$p" 2>/dev/null || kill -s KILL "$p" 2>/dev/null',
@@ -72,6 +77,12 @@ function prelude(runner: string): readonly string[] {
     `d="$HOME/.nodepool-runners/"${quote(runner)}`,
     `say() { printf '${MARK} %s\\n' "$*"; }`,
     'pause() { sleep 0.1 2>/dev/null || sleep 1; }',
+    // Succeeds if the process runs, and its command is known not to be the leader of this runner.
+    'command_of() { { tr "\\0" " " <"/proc/$1/cmdline" || ps -ww -o args= -p "$1"; } 2>/dev/null; }',
+    'foreign() {',
+    '  kill -0 "$1" 2>/dev/null || return 1',
+    `  case "$(command_of "$1")" in ""|*"${LEADER} $d"|*"${LEADER} $d ") return 1 ;; esac`,
+    '}',
   ];
 }
 
@@ -88,7 +99,9 @@ const WAIT = [
   'n=0; online=',
   'while [ ! -e "$d/status" ]; do',
   '  p=$(cat "$d/pid" 2>/dev/null)',
-  '  if [ -n "$p" ] && ! kill -0 "$p" 2>/dev/null && [ ! -e "$d/status" ]; then say lost; exit 0; fi',
+  '  if [ -n "$p" ] && { ! kill -0 "$p" 2>/dev/null || foreign "$p"; } && [ ! -e "$d/status" ]; then',
+  '    say lost; exit 0',
+  '  fi',
   `  if [ -z "$p" ] && [ $n -gt ${GRACE} ]; then say lost; exit 0; fi`,
   '  if [ -z "$online" ] && grep -q "Connected to GitHub" "$d/log" 2>/dev/null; then online=1; say online; fi',
   `  n=$((n+1)); if [ $n -lt ${OFTEN} ]; then pause; else sleep 1; fi`,

@@ -200,11 +200,7 @@ export class World {
   /** Ends all connections to nodes. */
   killSsh(): void {
     for (const pid of readFileSync(`${this.nodes}.pids`, 'utf8').trim().split('\n')) {
-      try {
-        process.kill(Number(pid), 'SIGKILL');
-      } catch (error) {
-        if (!(error instanceof Error && 'code' in error && error.code === 'ESRCH')) throw error;
-      }
+      if (this.owns(Number(pid))) process.kill(Number(pid), 'SIGKILL');
     }
   }
 
@@ -249,13 +245,7 @@ export class World {
     await this.other.close();
     await this.github.close();
     for (const node of readdirSync(this.nodes)) {
-      for (const pid of this.processes(node.slice('node-'.length))) {
-        try {
-          process.kill(-pid, 'SIGKILL');
-        } catch (error) {
-          if (!(error instanceof Error && 'code' in error && error.code === 'ESRCH')) throw error;
-        }
-      }
+      for (const pid of this.processes(node.slice('node-'.length))) process.kill(-pid, 'SIGKILL');
     }
     rmSync(this.folder, { recursive: true, force: true });
   }
@@ -278,7 +268,17 @@ export class World {
 
   /** Returns the process groups of the runners on a node. */
   private processes(id: string): readonly number[] {
-    return pidsBelow(join(this.home(id), '.nodepool-runners'));
+    return pidsBelow(join(this.home(id), '.nodepool-runners')).filter((pid) => this.owns(pid));
+  }
+
+  /** Returns true if a process of these nodes has this id; that of an ended one can be in use again. */
+  private owns(pid: number): boolean {
+    try {
+      return readFileSync(`/proc/${pid}/environ`, 'utf8').includes(this.nodes);
+    } catch {
+      // It has ended.
+      return false;
+    }
   }
 
   private get nodes(): string {

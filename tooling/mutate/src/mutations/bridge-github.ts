@@ -276,4 +276,12 @@ export const BRIDGE_GITHUB: readonly Mutation[] = inPackage('packages/bridge-git
     breaks: 'A runner is ended with all its processes.',
     tests: ['runner-script.test.ts'],
   },
+  {
+    id: 'stop-foreign-process',
+    file: 'runners/runner-script.ts',
+    find: `if [ -n "$p" ] && ! foreign "$p"; then`,
+    replace: `if [ -n "$p" ]; then`,
+    breaks: 'A process that has the id of an ended runner is left alone.',
+    tests: ['runner-script.test.ts'],
+  },
 ]);
