@@ -13,13 +13,13 @@ test('the heap policy returns memory while the process is idle', () => {
   expect(flags).toEqual([]);
   utilization = 0.01;
   beat();
-  expect(flags.splice(0)).toEqual(['--optimize-for-size']);
+  expect(flags.splice(0)).toEqual(['--optimize-for-size', '--heap-growing-percent=30']);
   utilization = 0.5;
   beat();
-  expect(flags.splice(0)).toEqual(['--no-optimize-for-size']);
+  expect(flags.splice(0)).toEqual(['--no-optimize-for-size', '--heap-growing-percent=0']);
 });
 
-test('this Node.js supports the flag', () => {
+test.each(['--optimize-for-size', '--heap-growing-percent'])('this Node.js supports %s', (flag) => {
   const known = execFileSync(process.execPath, ['--v8-options'], { encoding: 'utf8' });
-  expect(known).toContain('--optimize-for-size ');
+  expect(known).toContain(`${flag} `);
 });

@@ -83,6 +83,7 @@ export class LeakedResources implements LeakFilter {
 
   /** Suspends deletions if the resources show that records are lost, or that an older state was restored. */
   private async suspendIfContradicted(due: readonly Sighting[], ours: readonly Resource[]): Promise<void> {
+    if (due.length === 0) return;
     const { suspensions } = this.context.store;
     const unknown = due.filter(({ isUnknown }) => isUnknown);
     if (unknown.length > 0) {

@@ -53,7 +53,7 @@ export async function unrecordedResources(
   const ofUploads: Resource[] = [];
   const ofBuilds: Resource[] = [];
   const shared = new Map<Resource, readonly Resource[]>();
-  for (const listed of resources) {
+  for (const listed of withoutSoleInstances(store.nodes, resources)) {
     const claims = claimsOf(listed);
     if (claims.length > 1) shared.set(listed, claims);
     for (const resource of claims) {
@@ -70,6 +70,22 @@ export async function unrecordedResources(
     ...(await withoutUploadOfBuild(store, provider, ofBuilds, options)),
   ];
   return joined(found, shared);
+}
+
+/** Omits the resources of cached nodes of which only the instance is listed, without a read. */
+function withoutSoleInstances(nodes: NodeStore, resources: readonly Resource[]): readonly Resource[] {
+  const unclear = new Set<string | undefined>();
+  for (const resource of resources) {
+    const { tags, otherOwners = [] } = resource;
+    if (otherOwners.length === 0 && isInstanceOfCached(nodes, resource)) continue;
+    for (const { nodepool_node_id: id } of [tags, ...otherOwners]) unclear.add(id);
+  }
+  return unclear.size === 0 ? [] : resources.filter(({ tags }) => unclear.has(tags.nodepool_node_id));
+}
+
+function isInstanceOfCached(nodes: NodeStore, { externalId, tags }: Resource): boolean {
+  const id = nodes.get(tags.nodepool_node_id ?? '')?.node.external_id ?? null;
+  return id !== null && externalIdKey(id) === externalIdKey(externalId);
 }
 
 /** Returns the resource once with the tags of each of its possible owners. */

@@ -204,6 +204,14 @@ export const STORE: readonly Mutation[] = inPackage('packages/store', [
     elsewhere: LEAKS,
   },
   {
+    id: 'store-instance-of-other-id',
+    file: 'resources/unrecorded-resources.ts',
+    find: ' && externalIdKey(id) === externalIdKey(externalId)',
+    replace: '',
+    breaks: 'A second instance of a node is leaked.',
+    tests: ['unrecorded-resources.test.ts'],
+  },
+  {
     id: 'store-first-owner-decides',
     file: 'resources/unrecorded-resources.ts',
     find: 'first === undefined || because.includes(undefined)',

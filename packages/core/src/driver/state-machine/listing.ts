@@ -18,10 +18,13 @@ function canonicalJson(value: JsonValue): string {
   return `{${fields.map((field) => `${JSON.stringify(field)}:${canonicalJson(value[field] ?? null)}`).join(',')}}`;
 }
 
+/** The instances with a key; without an array for a single one, because there are many. */
+type Index = ReadonlyMap<string, Instance | Instance[]>;
+
 /** A listing that creates each index at its first lookup, so that unused indexes cost nothing. */
 export class IndexedListing implements Listing {
-  private ids: Map<string, Instance[]> | undefined;
-  private readonly tags = new Map<string, Map<string, Instance[]>>();
+  private ids: Index | undefined;
+  private readonly tags = new Map<string, Index>();
 
   constructor(
     readonly round: number,
@@ -35,7 +38,7 @@ export class IndexedListing implements Listing {
 
   allByExternalId(externalId: ExternalId): readonly Instance[] {
     this.ids ??= indexBy(this.instances, (instance) => externalIdKey(instance.externalId));
-    return this.ids.get(externalIdKey(externalId)) ?? [];
+    return found(this.ids, externalIdKey(externalId));
   }
 
   byTag(tag: string, value: string): readonly Instance[] {
@@ -44,21 +47,24 @@ export class IndexedListing implements Listing {
       index = indexBy(this.instances, ({ tags }) => tags[tag]);
       this.tags.set(tag, index);
     }
-    return index.get(value) ?? [];
+    return found(index, value);
   }
 }
 
-function indexBy(
-  instances: readonly Instance[],
-  keyOf: (instance: Instance) => string | undefined,
-): Map<string, Instance[]> {
-  const index = new Map<string, Instance[]>();
+function found(index: Index, key: string): readonly Instance[] {
+  const entry = index.get(key) ?? [];
+  return Array.isArray(entry) ? entry : [entry];
+}
+
+function indexBy(instances: readonly Instance[], keyOf: (instance: Instance) => string | undefined): Index {
+  const index = new Map<string, Instance | Instance[]>();
   for (const instance of instances) {
     const key = keyOf(instance);
     if (key === undefined) continue;
     const others = index.get(key);
-    if (others === undefined) index.set(key, [instance]);
-    else others.push(instance);
+    if (others === undefined) index.set(key, instance);
+    else if (Array.isArray(others)) others.push(instance);
+    else index.set(key, [others, instance]);
   }
   return index;
 }
