@@ -12,9 +12,9 @@ const BEATS = 2;
 const IDLE_BELOW = 0.1;
 /**
  * Flags of V8 while the process is idle, and otherwise. With the first one, V8 looks for idle moments to return memory,
- * and every collection returns as much as it can. The second one is the garbage, in percent of the live objects, up to
- * which it waits with the next full collection: of a large heap, V8's own limit for idle processes, about 10 percent, is
- * the garbage of a single list of instances. Zero is V8's own choice.
+ * and every collection returns as much as it can. The second one limits the garbage, in percent of the live objects,
+ * before the next full collection: V8's own choice for an idle process (0), about 10 percent, is in a large launcher the
+ * garbage of a single list of instances.
  */
 const FLAGS = {
   idle: ['--optimize-for-size', '--heap-growing-percent=30'],

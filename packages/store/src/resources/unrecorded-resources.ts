@@ -72,7 +72,7 @@ export async function unrecordedResources(
   return joined(found, shared);
 }
 
-/** Omits the resources of cached nodes of which only the instance is listed, without a read. */
+/** Omits, without a read, the instances of cached nodes, unless other resources of the same node are listed too. */
 function withoutSoleInstances(nodes: NodeStore, resources: readonly Resource[]): readonly Resource[] {
   const unclear = new Set<string | undefined>();
   for (const resource of resources) {
