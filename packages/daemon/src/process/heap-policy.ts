@@ -12,9 +12,9 @@ const BEATS = 2;
 const IDLE_BELOW = 0.1;
 /**
  * Flags of V8 while the process is idle, and otherwise. With the first one, V8 looks for idle moments to return memory,
- * and every collection returns as much as it can. The second one limits the garbage, in percent of the live objects,
- * before the next full collection. V8's own choice for an idle process (0), about 10 percent, is the garbage of a single
- * list of 10,000 instances.
+ * and every collection returns as much as it can. The second one limits the garbage before the next full collection, in
+ * percent of the live objects. V8's own choice (0) for an idle process is about 10 percent, which one list of 10,000
+ * instances exceeds.
  */
 const FLAGS = {
   idle: ['--optimize-for-size', '--heap-growing-percent=30'],
