@@ -57,6 +57,41 @@ it('a runner survives the end of its ssh session', async () => {
   process.kill(-group, 'SIGKILL');
 });
 
+it('a runner that is stopped before it has stored its process id does not start', async () => {
+  const bin = join(home, 'bin');
+  mkdirSync(bin);
+  writeFileSync(join(bin, 'setsid'), '#!/bin/sh\nsleep 0.5\nexec /usr/bin/setsid "$@"\n', { mode: 0o755 });
+  const started = join(home, 'started');
+  writeFileSync(join(home, 'actions-runner', 'run.sh'), `#!/bin/sh\ntouch '${started}'\n`, { mode: 0o755 });
+  const env = { ...process.env, HOME: home, PATH: `${bin}:${process.env['PATH'] ?? ''}` };
+  const script = startScript({ runner: 'linux-1', folder: 'actions-runner', environment: {} });
+  const ssh = spawn('/bin/sh', ['-c', script], { cwd: home, env });
+  ssh.stdin.end('secret\n');
+  const lines: string[] = [];
+  for await (const line of createInterface({ input: ssh.stdout })) {
+    lines.push(line);
+    if (line === 'nodepool-runner: started') spawnSync('/bin/sh', ['-c', stopScript('linux-1')], { env });
+  }
+  expect(lines).toEqual(['nodepool-runner: started', 'nodepool-runner: lost']);
+  expect(existsSync(started)).toBe(false);
+});
+
+it('the end of a runner is reported in a line of its own, whatever the runner has written', async () => {
+  writeFileSync(join(home, 'actions-runner', 'run.sh'), '#!/bin/sh\nprintf unfinished\nexit 7\n', { mode: 0o755 });
+  const script = startScript({ runner: 'linux-1', folder: 'actions-runner', environment: {} });
+  const ssh = spawn('/bin/sh', ['-c', script], { cwd: home, env: { ...process.env, HOME: home } });
+  ssh.stdin.end('secret\n');
+  const lines: string[] = [];
+  for await (const line of createInterface({ input: ssh.stdout })) lines.push(line);
+  expect(lines).toEqual(['nodepool-runner: started', 'unfinished', 'nodepool-runner: ended 7']);
+});
+
+it('a runner is ended although the home folder is spelled differently', async () => {
+  const group = await start('echo "Connected to GitHub"; sleep 600');
+  spawnSync('/bin/sh', ['-c', stopScript('linux-1')], { env: { ...process.env, HOME: `${home}/` } });
+  expect(isRunning(group)).toBe(false);
+});
+
 describe('a process that has the id of a runner that was killed', () => {
   let innocent: ChildProcess;
 

@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
 import { EventLoopMonitor } from '@nodepool/daemon';
 
-const BLOCK_MS = 900;
+const BLOCK_MS = 600;
 
 test('the monitor shows how late a block has made the timers, and when the loop last turned', async () => {
   let sampled: () => void = () => undefined;

@@ -3,7 +3,7 @@
 import { afterEach, beforeEach, expect, it, jest } from '@jest/globals';
 import type { Resource } from '@nodepool/core';
 import { nodeDataWith, seededRandom } from '@nodepool/core/testing';
-import { openStore, unrecordedResources } from '@nodepool/store';
+import { missingTags, openStore, unrecordedResources } from '@nodepool/store';
 import { ensurePath } from '@nodepool/zookeeper';
 import { Simulation } from './simulation.js';
 
@@ -61,6 +61,16 @@ it('of a cached node is its instance, and nothing else with the same node', asyn
   ];
   const found = await simulation.run(unrecordedResources(store, 'cloud', resources, {}));
   expect(found.map(({ resource }) => resources.indexOf(resource))).toEqual([2]);
+});
+
+it('of a node whose attempt is not named is no duplicate', async () => {
+  const store = await simulation.store();
+  const create = nodeDataWith({ provider: 'cloud', external_id: 'i-1', pool: 'main' });
+  const [id = ''] = await simulation.run(store.nodes.create([create]));
+  const volume = { ...instance('volume', 'a', id), kind: 'volume' };
+  const resources = [instance('i-1', '', id), volume, { ...instance('unnamed', '', id), kind: 'volume' }];
+  expect(await simulation.run(unrecordedResources(store, 'cloud', resources, {}))).toEqual([]);
+  expect(missingTags(instance('i-2', ''))).toEqual(['nodepool_installation', 'nodepool_launch_attempt']);
 });
 
 it('of a cached node is judged without a read if only its instance is listed', async () => {

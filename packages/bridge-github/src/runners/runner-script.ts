@@ -62,6 +62,8 @@ export function waitScript(runner: string): string {
 export function stopScript(runner: string): string {
   return [
     ...prelude(runner),
+    // A leader that has not stored its id yet ends because of this file, or because its folder is missing.
+    'true 2>/dev/null >"$d/stop"',
     'p=$(cat "$d/pid" 2>/dev/null)',
     'if [ -n "$p" ] && ! foreign "$p"; then',
     '  kill -s TERM -- "-$p" 2>/dev/null || kill -s TERM "$p" 2>/dev/null',
@@ -74,21 +76,21 @@ export function stopScript(runner: string): string {
 
 function prelude(runner: string): readonly string[] {
   return [
-    `d="$HOME/.nodepool-runners/"${quote(runner)}`,
+    `r=${quote(runner)}; d="$HOME/.nodepool-runners/$r"`,
     `say() { printf '${MARK} %s\\n' "$*"; }`,
     'pause() { sleep 0.1 2>/dev/null || sleep 1; }',
     // Succeeds if the process runs, and its command is known not to be the leader of this runner.
     'command_of() { { tr "\\0" " " <"/proc/$1/cmdline" || ps -ww -o args= -p "$1"; } 2>/dev/null; }',
     'foreign() {',
     '  kill -0 "$1" 2>/dev/null || return 1',
-    `  case "$(command_of "$1")" in ""|*"${LEADER} $d"|*"${LEADER} $d ") return 1 ;; esac`,
+    `  case "$(command_of "$1") " in " "|*" ${LEADER} "*"/.nodepool-runners/$r "*) return 1 ;; esac`,
     '}',
   ];
 }
 
 /** Leads the process group of the runner, and stores its exit status. Survives the signals that end the runner. */
 const DETACHED = [
-  'd=$1; echo "$$" >"$d/pid.new"; mv "$d/pid.new" "$d/pid"',
+  'd=$1; echo "$$" >"$d/pid.new" && mv "$d/pid.new" "$d/pid" && [ ! -e "$d/stop" ] || exit 1',
   "trap '' HUP; trap : TERM",
   './run.sh',
   'echo "$?" >"$d/status.new"; mv "$d/status.new" "$d/status"',
@@ -108,6 +110,8 @@ const WAIT = [
   'done',
   'if [ -z "$online" ] && grep -q "Connected to GitHub" "$d/log" 2>/dev/null; then say online; fi',
   `tail -c ${LOG_BYTES} "$d/log" 2>/dev/null`,
+  // A line of its own, also after output that ends within a line.
+  '[ -z "$(tail -c 1 "$d/log" 2>/dev/null)" ] || echo',
   'say ended "$(cat "$d/status")"',
   'rm -rf "$d"',
 ];

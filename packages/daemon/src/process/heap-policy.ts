@@ -7,7 +7,7 @@ import { performance, type EventLoopUtilization } from 'node:perf_hooks';
 import { setFlagsFromString } from 'node:v8';
 
 /** Calls of `beat` from one look at the load to the next: one second. */
-const BEATS = 2;
+const BEATS = 4;
 /** Share of the time that the event loop works, below which the process counts as idle. */
 const IDLE_BELOW = 0.1;
 /**

@@ -178,5 +178,5 @@ function namesOf(sightings: readonly Sighting[]): string {
 /** Returns a key of the resource, which differs from that of a later resource with the same id. */
 function keyOf({ kind, externalId, tags }: Resource): string {
   const { nodepool_launch_attempt: attempt = '', nodepool_upload_id: upload = '' } = tags;
-  return `${kind} ${externalIdKey(externalId)} ${attempt} ${upload}`;
+  return JSON.stringify([kind, externalIdKey(externalId), attempt, upload]);
 }

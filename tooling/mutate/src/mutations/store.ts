@@ -152,8 +152,8 @@ export const STORE: readonly Mutation[] = inPackage('packages/store', [
   {
     id: 'store-twin-of-launching-node',
     file: 'resources/unrecorded-resources.ts',
-    find: 'if (of === undefined || ',
-    replace: 'if (launching || of === undefined || ',
+    find: 'if (!isNamed(of) || ',
+    replace: 'if (launching || !isNamed(of) || ',
     breaks: 'An instance of an earlier attempt is leaked, also while its node is launching.',
     tests: [],
     elsewhere: ['packages/launcher/test/leaks.test.ts'],
