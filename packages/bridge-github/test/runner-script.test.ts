@@ -60,7 +60,9 @@ it('a runner survives the end of its ssh session', async () => {
 it('a runner that is stopped before it has stored its process id does not start', async () => {
   const bin = join(home, 'bin');
   mkdirSync(bin);
-  writeFileSync(join(bin, 'setsid'), '#!/bin/sh\nsleep 0.5\nexec /usr/bin/setsid "$@"\n', { mode: 0o755 });
+  const stopped = join(home, 'stopped');
+  const wait = `while [ ! -e '${stopped}' ]; do sleep 0.1; done`;
+  writeFileSync(join(bin, 'setsid'), `#!/bin/sh\n${wait}\nexec /usr/bin/setsid "$@"\n`, { mode: 0o755 });
   const started = join(home, 'started');
   writeFileSync(join(home, 'actions-runner', 'run.sh'), `#!/bin/sh\ntouch '${started}'\n`, { mode: 0o755 });
   const env = { ...process.env, HOME: home, PATH: `${bin}:${process.env['PATH'] ?? ''}` };
@@ -70,7 +72,9 @@ it('a runner that is stopped before it has stored its process id does not start'
   const lines: string[] = [];
   for await (const line of createInterface({ input: ssh.stdout })) {
     lines.push(line);
-    if (line === 'nodepool-runner: started') spawnSync('/bin/sh', ['-c', stopScript('linux-1')], { env });
+    if (line !== 'nodepool-runner: started') continue;
+    spawnSync('/bin/sh', ['-c', stopScript('linux-1')], { env });
+    writeFileSync(stopped, '');
   }
   expect(lines).toEqual(['nodepool-runner: started', 'nodepool-runner: lost']);
   expect(existsSync(started)).toBe(false);
@@ -101,10 +105,7 @@ describe('a process that has the id of a runner that was killed', () => {
     innocent = spawn(
       '/bin/sh',
       ['-c', 'sleep 600; :', 'nodepool-runner', join(home, '.nodepool-runners', 'linux-11')],
-      {
-        detached: true,
-        stdio: 'ignore',
-      },
+      { detached: true, stdio: 'ignore' },
     );
     await once(innocent, 'spawn');
     writeFileSync(join(home, '.nodepool-runners', 'linux-1', 'pid'), `${innocent.pid ?? 0}\n`);

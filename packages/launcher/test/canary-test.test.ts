@@ -163,3 +163,22 @@ if (process.env['NODEPOOL_CANARY_TRIALS'] !== undefined) {
     process.stdout.write(`${text.join('\n')}\n`);
   });
 }
+
+describe('a candidate without a failure', () => {
+  const part = (candidate: boolean, launch: 'ready' | 'failed'): NodeTrial => ({
+    ...{ upload: 'u', candidate, share: 0.5, launch },
+    seconds: launch === 'ready' ? 30 : null,
+  });
+
+  it('is not rejected because its launches are few or slow, until one of them fails', () => {
+    let trial = newTrial(0);
+    const launched = (node: number, candidate: boolean, launch: 'ready' | 'failed'): void => {
+      trial = observe(trial, { kind: 'launch', node: String(node), trial: part(candidate, launch) }, 0);
+    };
+    for (let node = 0; node < 12; node += 1) launched(node, false, 'ready');
+    expect(evidenceOf(trial)).toBeGreaterThan(20);
+    expect(verdictOf(trial, DEFAULTS)).toBeUndefined();
+    launched(12, true, 'failed');
+    expect(verdictOf(trial, DEFAULTS)).toBe('worse');
+  });
+});

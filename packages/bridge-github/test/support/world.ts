@@ -188,7 +188,7 @@ export class World {
 
   /** Kills the runner on a node, and deletes its files. */
   killRunner(id: string): void {
-    for (const pid of this.processes(id)) process.kill(-pid, 'SIGKILL');
+    for (const pid of this.processes(id)) killIfThere(-pid);
     rmSync(join(this.home(id), '.nodepool-runners'), { recursive: true });
   }
 
@@ -200,7 +200,7 @@ export class World {
   /** Ends all connections to nodes. */
   killSsh(): void {
     for (const pid of readFileSync(`${this.nodes}.pids`, 'utf8').trim().split('\n')) {
-      if (this.owns(Number(pid))) process.kill(Number(pid), 'SIGKILL');
+      if (this.owns(Number(pid))) killIfThere(Number(pid));
     }
   }
 
@@ -245,7 +245,7 @@ export class World {
     await this.other.close();
     await this.github.close();
     for (const node of readdirSync(this.nodes)) {
-      for (const pid of this.processes(node.slice('node-'.length))) process.kill(-pid, 'SIGKILL');
+      for (const pid of this.processes(node.slice('node-'.length))) killIfThere(-pid);
     }
     rmSync(this.folder, { recursive: true, force: true });
   }
@@ -332,6 +332,15 @@ export function serviceOf({ installations: [installation] }: Settings): ActionsS
 
 function errorsAsText(_key: string, value: unknown): unknown {
   return value instanceof Error ? value.stack : value;
+}
+
+/** Kills a process, or a group if the id is negative, which may end at any time. */
+function killIfThere(pid: number): void {
+  try {
+    process.kill(pid, 'SIGKILL');
+  } catch (error) {
+    if (!(error instanceof Error && 'code' in error && error.code === 'ESRCH')) throw error;
+  }
 }
 
 function pidsBelow(folder: string): readonly number[] {

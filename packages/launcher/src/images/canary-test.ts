@@ -124,7 +124,9 @@ export function verdictOf(
   trial: CanaryTrial,
   { nodes, falseAlarms }: { readonly nodes: number; readonly falseAlarms: number },
 ): Verdict {
-  if (evidenceOf(trial) >= 1 / falseAlarms) return 'worse';
+  // Without a failure, the candidate has only few outcomes, by chance or because its launches are slow.
+  const hasFailed = trial.candidate.failed_launches + trial.candidate.failed_jobs > 0;
+  if (hasFailed && evidenceOf(trial) >= 1 / falseAlarms) return 'worse';
   const isSlow = meanOf(trial, ['slow']) >= 1 / falseAlarms;
   return trial.judged >= nodes && !isSlow ? 'no worse' : undefined;
 }

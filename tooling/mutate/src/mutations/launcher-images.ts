@@ -81,6 +81,14 @@ const LAUNCHER: readonly Mutation[] = inPackage('packages/launcher', [
     tests: ['image-reviews.test.ts'],
   },
   {
+    id: 'canary-rejects-without-failure',
+    file: 'images/canary-test.ts',
+    find: 'if (hasFailed && ',
+    replace: 'if (',
+    breaks: 'An image of which no launch and no job has failed is not rejected.',
+    tests: ['canary-test.test.ts'],
+  },
+  {
     id: 'launcher-observation-twice',
     file: 'images/canary-test.ts',
     find: 'if (trial.counted[key] !== undefined) return trial;',
