@@ -85,7 +85,7 @@ describe('a ready node', () => {
     expect(world.nodes().get(node)).toMatchObject({ state: 'ready' });
   });
 
-  it('is not handed out once a listing for a launch lacks its instance', async () => {
+  it('is not handed out once a listing for a launch lacks its instance, and is deleted when that is confirmed', async () => {
     let others = 0;
     const counted = (list: readonly Instance[]): readonly Instance[] => {
       others += 1;
@@ -95,7 +95,7 @@ describe('a ready node', () => {
     const [lost = '', kept = ''] = await settledNodes(2);
     others = 0;
     await world.until('the launcher has just listed the instances', () => others > 0);
-    await world.clock.advance(15_000);
+    await world.clock.advance(33_000);
     world.cloud.destroyInstance(instanceOf(lost));
     others = 0;
     world.cloud.configure({ bootTimeMs: [5000, 5000] });
@@ -105,6 +105,9 @@ describe('a ready node', () => {
     const nodes = await world.fulfilled(await world.submit(['small', 'small']));
     expect(nodes).toContain(kept);
     expect(nodes).not.toContain(lost);
+    // The next listing for the checks alone would be a minute later.
+    await world.clock.advance(25_000);
+    expect(world.nodes().has(lost)).toBe(false);
   });
 
   it.each(['missing', 'stopped'])(

@@ -49,6 +49,8 @@ export class InstanceChecks {
   /** `Clock.monotonic` milliseconds of the next regular listing, unless a loss must be confirmed earlier. */
   private nextAt = -Infinity;
   private running: Promise<InstanceListing> | undefined;
+  /** Ends the wait for the next regular listing. */
+  private wake: () => void = () => undefined;
   private rounds = 0;
   private readonly lost: LostNodes;
   private readonly interrupted: InterruptedNodes;
@@ -175,22 +177,25 @@ export class InstanceChecks {
     if (provider.config.createsNodes === false) return;
     let failures = 0;
     let waitMs = 0;
+    let notBefore = -Infinity;
     try {
       await store.ready({ signal });
       for (;;) {
-        await sleep(clock, waitMs, signal);
-        waitMs = this.dueIn();
+        await this.pause(waitMs, signal);
+        waitMs = Math.max(this.dueIn(), notBefore - clock.monotonic());
         if (waitMs > 0) continue;
         waitMs = INTERVAL_MS;
         if (!store.complete || !this.hasNodes()) continue;
         try {
           await this.read();
           failures = 0;
+          notBefore = clock.monotonic() + PAUSE_MS;
           waitMs = Math.max(PAUSE_MS, this.dueIn());
         } catch (error) {
           signal.throwIfAborted();
           failures += 1;
           waitMs = backOffMs(failures, error, random);
+          notBefore = clock.monotonic() + waitMs;
           log.warn('The instances of nodes could not be listed; retrying', {
             seconds: Math.round(waitMs / 1000),
             error: toDriverError(error),
@@ -201,6 +206,17 @@ export class InstanceChecks {
       if (!signal.aborted) throw error;
     } finally {
       this.lost.withdraw();
+    }
+  }
+
+  /** Waits until the next regular listing may be due, also because another one has shown a loss. */
+  private async pause(ms: number, signal: AbortSignal): Promise<void> {
+    const woken = new AbortController();
+    this.wake = () => woken.abort();
+    try {
+      await sleep(this.options.context.clock, ms, AbortSignal.any([signal, woken.signal]));
+    } catch (error) {
+      if (signal.aborted || !woken.signal.aborted) throw error;
     }
   }
 
@@ -272,6 +288,7 @@ export class InstanceChecks {
     const found = applies ? this.lost.apply(listing, candidates) : undefined;
     if (!applies) for (const each of [this.lost, this.interrupted]) each.skip();
     if (wasUnchecked || found?.isFoundAgain === true) onUsable();
+    this.wake();
     if (found === undefined) return;
     const trustsMissing = this.lost.missingInstances === undefined;
     const written = Promise.all([found.written, this.interrupted.apply(listing, trustsMissing)]).then(() => undefined);
