@@ -1,9 +1,9 @@
 /** Resources of a cloud that no record names, judged by a process whose cache lacks the newest records. */
 
-import { afterEach, beforeEach, expect, it } from '@jest/globals';
+import { afterEach, beforeEach, expect, it, jest } from '@jest/globals';
 import type { Resource } from '@nodepool/core';
 import { nodeDataWith, seededRandom } from '@nodepool/core/testing';
-import { openStore, unrecordedResources } from '@nodepool/store';
+import { missingTags, openStore, unrecordedResources } from '@nodepool/store';
 import { ensurePath } from '@nodepool/zookeeper';
 import { Simulation } from './simulation.js';
 
@@ -42,6 +42,45 @@ it('has a record if another process has just adopted it, and no record if its lo
 
   expect(found.map(({ resource }) => resource.externalId)).toEqual(['of-another-provider', 'orphan']);
   late.close();
+});
+
+it('of a cached node is its instance, and nothing else with the same node', async () => {
+  const store = await simulation.store();
+  const create = (externalId: string): ReturnType<typeof nodeDataWith> =>
+    nodeDataWith({ provider: 'cloud', external_id: externalId, pool: 'main' });
+  const ids = await simulation.run(store.nodes.create([create('i-1'), create('i-2'), create('i-3')]));
+  const [one = '', two = '', three = ''] = ids;
+  const resources = [
+    instance('i-1', 'a', one),
+    instance('i-2', 'b', two),
+    instance('twin', 'c', two),
+    { ...instance('volume', 'b', two), kind: 'volume' },
+    // Two regions may have used the same id, which its record names.
+    instance('i-3', 'd', three),
+    instance('i-3', 'e', three),
+  ];
+  const found = await simulation.run(unrecordedResources(store, 'cloud', resources, {}));
+  expect(found.map(({ resource }) => resources.indexOf(resource))).toEqual([2]);
+});
+
+it('of a node whose attempt is not named is no duplicate', async () => {
+  const store = await simulation.store();
+  const create = nodeDataWith({ provider: 'cloud', external_id: 'i-1', pool: 'main' });
+  const [id = ''] = await simulation.run(store.nodes.create([create]));
+  const volume = { ...instance('volume', 'a', id), kind: 'volume' };
+  const resources = [instance('i-1', '', id), volume, { ...instance('unnamed', '', id), kind: 'volume' }];
+  expect(await simulation.run(unrecordedResources(store, 'cloud', resources, {}))).toEqual([]);
+  expect(missingTags(instance('i-2', ''))).toEqual(['nodepool_installation', 'nodepool_launch_attempt']);
+});
+
+it('of a cached node is judged without a read if only its instance is listed', async () => {
+  const store = await simulation.store();
+  const create = nodeDataWith({ provider: 'cloud', external_id: 'i-1', pool: 'main' });
+  const [id = ''] = await simulation.run(store.nodes.create([create]));
+  const readIds = jest.spyOn(store.nodes, 'readIds');
+  const resources = [instance('i-1', 'a', id)];
+  expect(await simulation.run(unrecordedResources(store, 'cloud', resources, {}))).toEqual([]);
+  expect(readIds).not.toHaveBeenCalled();
 });
 
 it('of a call that created several instances has no record if none of its possible owners has one', async () => {

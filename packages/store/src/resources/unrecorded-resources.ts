@@ -36,7 +36,7 @@ interface Records {
 /** Returns the tags that a resource of a node or upload lacks; without them, its owner is not certain. */
 export function missingTags({ tags }: Resource): readonly string[] {
   const expected = tags.nodepool_node_id === undefined ? UPLOAD_TAGS : NODE_TAGS;
-  return expected.filter((tag) => tags[tag] === undefined);
+  return expected.filter((tag) => (tags[tag] ?? '') === '');
 }
 
 /**
@@ -53,7 +53,7 @@ export async function unrecordedResources(
   const ofUploads: Resource[] = [];
   const ofBuilds: Resource[] = [];
   const shared = new Map<Resource, readonly Resource[]>();
-  for (const listed of resources) {
+  for (const listed of withoutSoleInstances(store.nodes, provider, resources)) {
     const claims = claimsOf(listed);
     if (claims.length > 1) shared.set(listed, claims);
     for (const resource of claims) {
@@ -70,6 +70,23 @@ export async function unrecordedResources(
     ...(await withoutUploadOfBuild(store, provider, ofBuilds, options)),
   ];
   return joined(found, shared);
+}
+
+/** Omits, without a read, the instances of cached nodes, unless other resources of the same node are listed too. */
+function withoutSoleInstances(nodes: NodeStore, provider: string, resources: readonly Resource[]): readonly Resource[] {
+  const unclear = new Set<string | undefined>();
+  for (const resource of resources) {
+    const { tags, otherOwners = [] } = resource;
+    if (otherOwners.length === 0 && isInstanceOf(nodes.get(tags.nodepool_node_id ?? '')?.node, provider, resource))
+      continue;
+    for (const { nodepool_node_id: id } of [tags, ...otherOwners]) unclear.add(id);
+  }
+  return unclear.size === 0 ? [] : resources.filter(({ tags }) => unclear.has(tags.nodepool_node_id));
+}
+
+function isInstanceOf(node: Node | undefined, provider: string, { externalId }: Resource): boolean {
+  const id = node?.provider === provider ? node.external_id : null;
+  return id !== null && externalIdKey(id) === externalIdKey(externalId);
 }
 
 /** Returns the resource once with the tags of each of its possible owners. */
@@ -117,10 +134,10 @@ async function withoutNode(
  * resources of the same launch attempt, e.g. their volumes.
  */
 function withoutNamed(named: ReadonlySet<string>, found: readonly Unrecorded[]): readonly Unrecorded[] {
-  const isNamed = ({ resource }: Unrecorded): boolean => named.has(externalIdKey(resource.externalId));
-  const attempts = new Set(found.filter(isNamed).map(({ resource }) => resource.tags.nodepool_launch_attempt));
+  const isAdopted = ({ resource }: Unrecorded): boolean => named.has(externalIdKey(resource.externalId));
+  const attempts = new Set(found.filter(isAdopted).map(({ resource }) => resource.tags.nodepool_launch_attempt));
   attempts.delete(undefined);
-  return found.filter((each) => !isNamed(each) && !attempts.has(each.resource.tags.nodepool_launch_attempt));
+  return found.filter((each) => !isAdopted(each) && !attempts.has(each.resource.tags.nodepool_launch_attempt));
 }
 
 /**
@@ -167,16 +184,19 @@ async function duplicates(
 function foreignTo(node: Node, resources: readonly Resource[]): readonly Resource[] {
   const id = node.external_id === null ? undefined : externalIdKey(node.external_id);
   const own = id === undefined ? undefined : resources.find(({ externalId }) => externalIdKey(externalId) === id);
-  const recorded = node.progress?.attempt;
-  const attempt = recorded === undefined || recorded === '' ? own?.tags.nodepool_launch_attempt : recorded;
+  const [attempt] = [node.progress?.attempt, own?.tags.nodepool_launch_attempt].filter(isNamed);
   const launching = node.progress?.kind === 'launch';
   return resources.filter((resource) => {
     const of = resource.tags.nodepool_launch_attempt;
-    if (of === undefined || resource === own || attempt === undefined) return false;
+    if (!isNamed(of) || resource === own || attempt === undefined) return false;
     if (resource.tags.nodepool_pool_name !== node.pool) return false;
     // A node has one instance. During a launch the attempt may be about to replace it.
     return of !== attempt || (!launching && own !== undefined && resource.kind === own.kind);
   });
+}
+
+function isNamed(attempt: string | undefined): attempt is string {
+  return attempt !== undefined && attempt !== '';
 }
 
 /** Returns the resources whose upload a fresh read does not find. Resources without an image name are skipped. */

@@ -152,8 +152,8 @@ export const STORE: readonly Mutation[] = inPackage('packages/store', [
   {
     id: 'store-twin-of-launching-node',
     file: 'resources/unrecorded-resources.ts',
-    find: 'if (of === undefined || ',
-    replace: 'if (launching || of === undefined || ',
+    find: 'if (!isNamed(of) || ',
+    replace: 'if (launching || !isNamed(of) || ',
     breaks: 'An instance of an earlier attempt is leaked, also while its node is launching.',
     tests: [],
     elsewhere: ['packages/launcher/test/leaks.test.ts'],
@@ -202,6 +202,14 @@ export const STORE: readonly Mutation[] = inPackage('packages/store', [
     breaks: 'A resource whose node id no launcher writes is not leaked.',
     tests: ['unrecorded-resources.test.ts'],
     elsewhere: LEAKS,
+  },
+  {
+    id: 'store-instance-of-other-id',
+    file: 'resources/unrecorded-resources.ts',
+    find: ' && externalIdKey(id) === externalIdKey(externalId)',
+    replace: '',
+    breaks: 'A second instance of a node is leaked.',
+    tests: ['unrecorded-resources.test.ts'],
   },
   {
     id: 'store-first-owner-decides',
