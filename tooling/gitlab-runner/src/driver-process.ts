@@ -30,8 +30,8 @@ export interface DriverExit {
 /** A started call, for tests that disturb it. */
 export interface RunningDriver {
   readonly pid: number;
-  /** Sends a signal to the driver's process alone. */
-  signal(signal: NodeJS.Signals): void;
+  /** Sends a signal to the driver's process alone. Returns false if it has ended. */
+  signal(signal: NodeJS.Signals): boolean;
 }
 
 /** Runs the command until it ends; `aborted` sends SIGTERM to its group, and SIGKILL when its time has passed. */
@@ -76,7 +76,7 @@ export async function runDriver(
     child.once('close', end);
     started({
       pid,
-      signal: (signal) => void child.kill(signal),
+      signal: (signal) => child.kill(signal),
     });
     aborted.addEventListener('abort', terminate, { once: true });
     if (aborted.aborted) terminate();
