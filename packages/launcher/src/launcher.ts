@@ -71,6 +71,7 @@ export class Launcher implements ProvidersShare {
   readonly scheduler: RequestScheduler;
   readonly precedence: Precedence;
   readonly labelLimiter: TurnLimiter;
+  readonly passes: TurnLimiter;
   readonly slowLaunches: SlowLaunches;
   readonly waitLimits: WaitLimits;
   private stopped = false;
@@ -100,6 +101,7 @@ export class Launcher implements ProvidersShare {
     this.context.store.requests.delayReads();
     this.candidates = new CandidatePools(this.context.store.components, this.context.clock, this.context.log);
     this.labelLimiter = new TurnLimiter(this.context.clock, LABELS_PER_TURN);
+    this.passes = new TurnLimiter(this.context.clock, 1);
     this.slowLaunches = new SlowLaunches(this.context.clock, this.context.capacity.breakers);
     this.waitLimits = new WaitLimits(this.context.store.requests, this.context.clock);
     this.scheduler = new RequestScheduler(this.context, this.candidates, this.waitLimits, this.order, this.precedence);

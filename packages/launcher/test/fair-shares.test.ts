@@ -96,6 +96,8 @@ describe('the order of fair shares', () => {
     const late = await world.submit(['small'], { tenant: 'a', priority: 300 });
     const early = await world.submit(['large'], { tenant: 'a', priority: 200 });
     const accepted = acceptances(launcher);
+    // The past use of tenant b, which has none now, decides.
+    await world.clock.advance(1000);
     await world.giveBack(blocking);
     await world.until('one of them is accepted', () => accepted.length > 0);
     expect(accepted).toEqual([early]);

@@ -10,9 +10,10 @@ import { driverCall, toDriverError, TransientError } from '@nodepool/core';
 import type { LauncherContext } from '../context.js';
 import type { MissingInstances } from '@nodepool/status';
 import type { NodeEntry } from '@nodepool/store';
-import { isLost, SETTLE_MS, verdictOf, type InstanceListing } from './instance-verdict.js';
-import { InterruptedNodes } from './interrupted-nodes.js';
+import { compare, isLost, SETTLE_MS, verdictOf, type InstanceListing } from './instance-verdict.js';
+import { InterruptedNodes, isOccupied } from './interrupted-nodes.js';
 import { LostNodes } from './lost-nodes.js';
+import type { TurnLimiter } from '../quota/turn-limiter.js';
 
 /**
  * Times (ms) until the next listing: after one of these checks, and after one for another purpose, which is repeated at
@@ -36,6 +37,8 @@ export interface InstanceChecksOptions {
   readonly context: LauncherContext;
   readonly log: Logger;
   readonly provider: Provider;
+  /** Limits how many passes over the nodes of a provider begin in one turn of the event loop. */
+  readonly passes: TurnLimiter;
   /** Aborts when the regular listings end. */
   readonly retiring: AbortSignal;
   /** Aborts when checks before a hand-over end. */
@@ -122,8 +125,10 @@ export class InstanceChecks {
    * requested before the latest. `intervalMs`: time until the next regular listing.
    */
   async list(call: Call, intervalMs = SHARED_INTERVAL_MS): Promise<InstanceListing> {
+    const { provider, passes } = this.options;
     const end = this.begin(intervalMs);
-    const instances = checkInstances(await this.options.provider.listNodes(call));
+    const instances = checkInstances(await provider.listNodes(call));
+    await passes.acquire();
     this.options.signal.throwIfAborted();
     return end(instances);
   }
@@ -172,7 +177,7 @@ export class InstanceChecks {
 
   /** Lists the instances regularly while nodes need it, until the provider is retired. */
   async run(): Promise<void> {
-    const { context, retiring: signal, log, provider } = this.options;
+    const { context, retiring: signal, log, provider, passes } = this.options;
     const { clock, random, store } = context;
     if (provider.config.createsNodes === false) return;
     let failures = 0;
@@ -185,6 +190,7 @@ export class InstanceChecks {
         waitMs = Math.max(this.dueIn(), notBefore - clock.monotonic());
         if (waitMs > 0) continue;
         waitMs = INTERVAL_MS;
+        await passes.acquire();
         if (!store.complete || !this.hasNodes()) continue;
         try {
           await this.read();
@@ -245,11 +251,12 @@ export class InstanceChecks {
     return isLost(verdict) ? verdict.reason : undefined;
   }
 
+  /** Returns true if the provider has nodes that are ready, in use or on hold. */
   private hasNodes(): boolean {
     const { context, provider } = this.options;
-    for (const { node } of context.store.nodes.ofProvider(provider.config.name))
-      if (node.state === 'ready') return true;
-    return this.interrupted.hasNodes();
+    for (const entry of context.store.nodes.ofProvider(provider.config.name))
+      if (entry.node.state === 'ready' || isOccupied(entry)) return true;
+    return false;
   }
 
   /** Waits for a listing, at most for the time limit of a hand-over. */
@@ -285,13 +292,15 @@ export class InstanceChecks {
     // Records that are not complete may be those of an earlier session.
     const { context, retiring, onUsable, provider } = this.options;
     const applies = context.store.complete && !retiring.aborted && provider.config.createsNodes !== false;
-    const found = applies ? this.lost.apply(listing, candidates) : undefined;
+    const comparison = applies ? compare(context.store.nodes.ofProvider(provider.config.name), listing) : undefined;
+    const found = comparison === undefined ? undefined : this.lost.apply(listing, comparison, candidates);
     if (!applies) for (const each of [this.lost, this.interrupted]) each.skip();
     if (wasUnchecked || found?.isFoundAgain === true) onUsable();
     this.wake();
-    if (found === undefined) return;
+    if (comparison === undefined || found === undefined) return;
     const trustsMissing = this.lost.missingInstances === undefined;
-    const written = Promise.all([found.written, this.interrupted.apply(listing, trustsMissing)]).then(() => undefined);
+    const noted = this.interrupted.apply(listing, comparison, trustsMissing);
+    const written = Promise.all([found.written, noted]).then(() => undefined);
     this.written = written;
     context.tasks.run(`write lost instances of provider ${provider.config.name}`, () => written);
   }

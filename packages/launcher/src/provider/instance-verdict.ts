@@ -1,9 +1,13 @@
-/** Compares a node with a complete listing of its cloud. */
+/** Compares nodes with a complete listing of their cloud. */
 
 import type { ExternalId, Instance, InterruptionKind, Listing, Node } from '@nodepool/core';
+import type { NodeEntry } from '@nodepool/store';
 
 /** Time (ms) after a node became ready in which listings may lack its instance or show an earlier state. */
 export const SETTLE_MS = 60_000;
+
+/** Node states with an instance that the cloud should list. */
+const HAVE_INSTANCES: ReadonlySet<Node['state']> = new Set(['ready', 'in-use', 'used', 'hold']);
 
 /** A listing with the time of its request, in milliseconds since the epoch. */
 export interface InstanceListing extends Listing {
@@ -63,6 +67,41 @@ export function isLost(verdict: InstanceVerdict): verdict is Extract<InstanceVer
 /** Returns true for a loss that only the absence of an instance shows. */
 export function isMissing(kind: InstanceLoss): boolean {
   return kind === 'missing' || kind === 'replaced';
+}
+
+/** A node with the loss that a listing shows. */
+export interface Finding {
+  readonly entry: NodeEntry;
+  readonly verdict: Extract<InstanceVerdict, { readonly reason: string }>;
+}
+
+/** The nodes of a provider, compared with a listing. */
+export interface Comparison {
+  /** Number of nodes with an instance that the cloud should list, and of those whose instance it does not list. */
+  readonly total: number;
+  readonly missing: number;
+  readonly lost: readonly Finding[];
+  /** Nodes whose instance runs, although their record says that it is lost. */
+  readonly foundAgain: readonly NodeEntry[];
+}
+
+/** Compares all nodes of a provider with a listing, in one pass: a provider may have tens of thousands. */
+export function compare(entries: Iterable<NodeEntry>, listing: InstanceListing): Comparison {
+  const lost: Finding[] = [];
+  const foundAgain: NodeEntry[] = [];
+  let total = 0;
+  let missing = 0;
+  for (const entry of entries) {
+    const { node } = entry;
+    if (!HAVE_INSTANCES.has(node.state) || node.external_id === null) continue;
+    total += 1;
+    const verdict = verdictOf(node, listing);
+    if (isLost(verdict)) {
+      if (isMissing(verdict.kind)) missing += 1;
+      lost.push({ entry, verdict });
+    } else if (verdict.kind === 'running' && node.interruption !== null) foundAgain.push(entry);
+  }
+  return { total, missing, lost, foundAgain };
 }
 
 /** Returns what the listing says about the instance of a node in a state from `ready` on. */

@@ -10,9 +10,8 @@ import { INTERRUPTED_NODES, offerLabels } from '../metrics/launcher-metrics.js';
 import {
   confirmationDue,
   CONFIRMED_AFTER_MS,
-  isLost,
   isMissing,
-  verdictOf,
+  type Comparison,
   type InstanceListing,
   type Loss,
 } from './instance-verdict.js';
@@ -49,32 +48,23 @@ export class InterruptedNodes {
     this.losses = new Map();
   }
 
-  /** Returns true if the provider has nodes in use or on hold. */
-  hasNodes(): boolean {
-    for (const entry of this.entries()) if (isOccupied(entry)) return true;
-    return false;
-  }
-
   /**
-   * Compares the nodes with a listing. `trustsMissing` is false if the listing lacks so many instances that it is
-   * probably wrong. Resolves once the records are written.
+   * Takes what a listing shows, and writes it to the records. `trustsMissing` is false if the listing lacks so many
+   * instances that it is probably wrong. Resolves once the records are written.
    */
-  async apply(listing: InstanceListing, trustsMissing: boolean): Promise<void> {
+  async apply({ askedAt }: InstanceListing, { lost, foundAgain }: Comparison, trustsMissing: boolean): Promise<void> {
     const losses = new Map<string, Loss>();
     const writes: Promise<void>[] = [];
-    for (const entry of this.entries()) {
+    for (const entry of foundAgain) {
+      if (isOccupied(entry) && this.isRevoked(entry.node)) writes.push(this.write(entry, null));
+    }
+    for (const { entry, verdict } of lost) {
       if (!isOccupied(entry)) continue;
-      const verdict = verdictOf(entry.node, listing);
-      if (verdict.kind === 'running') {
-        if (this.isRevoked(entry.node)) writes.push(this.write(entry, null));
-        continue;
-      }
-      if (!isLost(verdict)) continue;
       const { kind, reason, endsAt } = verdict;
       const known = this.losses.get(entry.id);
-      const loss = { kind, reason, first: known?.kind === kind ? known.first : listing.askedAt };
+      const loss = { kind, reason, first: known?.kind === kind ? known.first : askedAt };
       losses.set(entry.id, loss);
-      const isConfirmed = listing.askedAt - loss.first >= CONFIRMED_AFTER_MS[kind];
+      const isConfirmed = askedAt - loss.first >= CONFIRMED_AFTER_MS[kind];
       if (!isConfirmed || (isMissing(kind) && !trustsMissing)) continue;
       const time = unixSeconds(this.options.context);
       const interruption = { kind, reason, time, ends_at: endsAt === undefined ? null : endsAt / 1000 };
@@ -82,10 +72,6 @@ export class InterruptedNodes {
     }
     this.losses = losses;
     await Promise.all(writes);
-  }
-
-  private entries(): Iterable<NodeEntry> {
-    return this.options.context.store.nodes.ofProvider(this.options.provider);
   }
 
   private isRevoked({ interruption }: Node): boolean {
@@ -138,7 +124,7 @@ export class InterruptedNodes {
 }
 
 /** Returns true if the node belongs to a requestor, or to a user. An unlocked node in use is about to be deleted. */
-function isOccupied({ node, locked }: NodeEntry): boolean {
+export function isOccupied({ node, locked }: NodeEntry): boolean {
   if (node.external_id === null) return false;
   return node.state === 'hold' || (node.state === 'in-use' && locked);
 }

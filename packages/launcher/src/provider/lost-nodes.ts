@@ -3,7 +3,7 @@
  * listings agree, so that the launcher replaces them.
  */
 
-import type { Logger, Node } from '@nodepool/core';
+import type { Logger } from '@nodepool/core';
 import type { NodeEntry } from '@nodepool/store';
 import { unixSeconds, type LauncherContext } from '../context.js';
 import { deleteFreeNode } from '../deletion/delete-free-node.js';
@@ -16,6 +16,7 @@ import {
   isLost,
   isMissing,
   verdictOf,
+  type Comparison,
   type InstanceListing,
   type InstanceLoss,
   type Loss,
@@ -26,9 +27,6 @@ import {
  * like a listing of another project, or of a part of the cloud.
  */
 const MISSING_LIMIT = { share: 0.1, always: 3 } as const;
-
-/** Node states with an instance that the cloud should list. */
-const HAVE_INSTANCES: ReadonlySet<Node['state']> = new Set(['ready', 'in-use', 'used', 'hold']);
 
 interface LostNode {
   readonly entry: NodeEntry;
@@ -72,37 +70,29 @@ export class LostNodes {
 
   /** Returns the ids of the ready nodes that are neither allocated nor locked. */
   freeNodes(): ReadonlySet<string> {
-    const free = new Set<string>();
-    for (const entry of this.entries()) if (isFree(entry)) free.add(entry.id);
-    return free;
+    return new Set(this.options.context.store.nodes.freeOf(this.options.provider));
   }
 
   /**
-   * Compares the nodes with a listing, and deletes those that are certainly lost. `candidates` are the nodes that were
+   * Takes what a listing shows, and deletes the nodes that are certainly lost. `candidates` are the nodes that were
    * ready and free before the listing was requested. `isFoundAgain` is true if a lost node was found again; `written`
    * resolves once the records are written.
    */
   apply(
-    listing: InstanceListing,
+    { askedAt }: InstanceListing,
+    { total, missing, lost }: Comparison,
     candidates: ReadonlySet<string>,
   ): { readonly isFoundAgain: boolean; readonly written: Promise<void> } {
     const before = this.losses;
     const losses = new Map<string, Loss>();
     const due: LostNode[] = [];
-    let total = 0;
-    let missing = 0;
-    for (const entry of this.entries()) {
-      if (!HAVE_INSTANCES.has(entry.node.state) || entry.node.external_id === null) continue;
-      total += 1;
-      const verdict = verdictOf(entry.node, listing);
-      if (!isLost(verdict)) continue;
+    for (const { entry, verdict } of lost) {
       const { kind, reason, endsAt } = verdict;
-      if (isMissing(kind)) missing += 1;
       if (!isFree(entry) || !candidates.has(entry.id)) continue;
       const known = this.isSkipped ? undefined : before.get(entry.id);
-      const loss = { kind, reason, first: known?.kind === kind ? known.first : listing.askedAt };
+      const loss = { kind, reason, first: known?.kind === kind ? known.first : askedAt };
       losses.set(entry.id, loss);
-      if (listing.askedAt - loss.first >= CONFIRMED_AFTER_MS[kind]) due.push({ entry, loss, endsAt });
+      if (askedAt - loss.first >= CONFIRMED_AFTER_MS[kind]) due.push({ entry, loss, endsAt });
     }
     this.losses = losses;
     this.isSkipped = false;
@@ -127,10 +117,6 @@ export class LostNodes {
 
   withdraw(): void {
     this.gauge.withdraw();
-  }
-
-  private entries(): Iterable<NodeEntry> {
-    return this.options.context.store.nodes.ofProvider(this.options.provider);
   }
 
   /** Reports the losses that the listing has shown first, and the nodes that it has shown again. */

@@ -45,6 +45,8 @@ export interface ProvidersShare {
   readonly waitLimits: WaitLimits;
   /** Limits the rate of questions about labels of all providers together. */
   readonly labelLimiter: TurnLimiter;
+  /** Limits the passes over the nodes of a provider in one turn of the event loop. */
+  readonly passes: TurnLimiter;
 }
 
 export class ProviderRuntime {
@@ -103,7 +105,8 @@ export class ProviderRuntime {
     const isDeleting = (id: string): boolean => this.deletions?.isDeleting(id) === true;
     this.supply = new NodeSupplier({ context, log: this.log, config, retiring, signal, isDeleting, onChange });
     const onUsable = (): void => this.pools.forEach((pool) => pool.readyNodesChanged());
-    this.instances = new InstanceChecks({ context, log: this.log, provider, retiring, signal, onUsable });
+    const { passes } = share;
+    this.instances = new InstanceChecks({ context, log: this.log, provider, passes, retiring, signal, onUsable });
     const { health, strandedLaunches, limits, supply } = this;
     const readyNodes = this.readyNodes();
     const resourcing = { ...share, health, strandedLaunches, limits, concurrency, supply, readyNodes };

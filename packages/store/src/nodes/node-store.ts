@@ -147,6 +147,11 @@ export class NodeStore {
     return this.byAvailability.select(availabilityKey(query.provider, query.pool, query.label), this.table.entries);
   }
 
+  /** Returns the present ids of the provider's nodes that are `ready`, unlocked and not allocated, in their order. */
+  freeOf(provider: string): readonly string[] {
+    return this.byAvailability.ids(freeKey(provider));
+  }
+
   /** Returns true if a node of the provider has a record. */
   hasNodesOf(provider: string): boolean {
     return this.byProvider.has(provider);
@@ -416,10 +421,15 @@ function first<T>(list: readonly T[] | undefined): T | undefined {
 function availability(record: NodeEntry | undefined): readonly string[] | undefined {
   if (record === undefined || record.locked) return undefined;
   const { state, allocated_to: request, provider, pool, type } = record.node;
-  if (state !== 'ready' || request !== null || provider === null || pool === null) return undefined;
-  const keys: string[] = [];
+  if (state !== 'ready' || request !== null || provider === null) return undefined;
+  const keys = [freeKey(provider)];
+  if (pool === null) return keys;
   for (const label of type) keys.push(availabilityKey(provider, pool, label));
   return keys;
+}
+
+function freeKey(provider: string): string {
+  return JSON.stringify([provider]);
 }
 
 function availabilityKey(provider: string, pool: string, label: string): string {

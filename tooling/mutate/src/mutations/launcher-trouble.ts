@@ -116,8 +116,8 @@ export const LAUNCHER_TROUBLE: readonly Mutation[] = inPackage('packages/launche
   {
     id: 'launcher-lost-once',
     file: 'provider/lost-nodes.ts',
-    find: 'first: known?.kind === kind ? known.first : listing.askedAt',
-    replace: 'first: known?.first ?? listing.askedAt',
+    find: 'first: known?.kind === kind ? known.first : askedAt',
+    replace: 'first: known?.first ?? askedAt',
     breaks: 'The time of a loss begins again with another kind of loss.',
     tests: INSTANCES,
   },
