@@ -275,6 +275,17 @@ describe('nodepool orphans', () => {
     expect([world.stateOf(staying), world.stateOf(taken)]).toEqual(['building', 'in-use']);
   });
 
+  it('names the owners of nodes that are leased durably, and does not wait for them', async () => {
+    const leased = await world.node({ state: 'ready', provider: 'cloud' });
+    const free = await world.node({ state: 'ready', provider: 'cloud' });
+    await world.finish(world.store.nodes.tryLockAll([{ id: leased }], { owner: 'gateway-1' }));
+    const { code, out } = await world.run('orphans', 'suspend', '--retire-ready');
+    expect(code).toBe(1);
+    expect(out.noted).toContain(`these nodes are leased durably, and are not retired: ${leased} (gateway-1)`);
+    expect(out.noted).not.toContain('waiting up to');
+    expect([world.stateOf(leased), world.stateOf(free)]).toEqual(['ready', 'used']);
+  });
+
   it('stops at an interruption while it waits for locks, and leaves no lock of its own', async () => {
     const node = await world.node({ state: 'ready', provider: 'cloud' });
     const handle = (await world.finish(world.store.nodes.tryLock(node)))!;

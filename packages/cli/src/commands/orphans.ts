@@ -1,7 +1,7 @@
 /** `nodepool orphans ACTION [PROVIDER]`: cloud resources with our tags and no record; suspension of their deletion. */
 
 import type { ExternalId, Instance, NodeData, NodeState } from '@nodepool/core';
-import { deadlineSignal, externalIdKey, LAUNCHING_STATES, TimerQueue } from '@nodepool/core';
+import { deadlineSignal, externalIdKey, LAUNCHING_STATES, printable, TimerQueue } from '@nodepool/core';
 import { createRecordList, type ListColumn, type NodeHandle, type Store } from '@nodepool/store';
 import { CommandError, UsageError, type StoreContext } from '../command-context.js';
 import { confirm } from '../confirm.js';
@@ -203,13 +203,31 @@ async function suspend(context: StoreContext, only: string | undefined, { retire
     if (handle === undefined) locked.push(id);
     else await retire(handle);
   }
-  const left = locked.length === 0 ? [] : await retireUnlocked(context, locked, retire);
+  const leased = await ownersOf(context, locked);
+  const waiting = locked.filter((id) => !leased.has(id));
+  const left = waiting.length === 0 ? [] : await retireUnlocked(context, waiting, retire);
   out.note(
     `${retired.ready} ready nodes and ${retired.launching} launches are retired, so that launchers replace them`,
   );
-  if (left.length > 0) {
-    throw new CommandError(`these nodes are locked by running programs, and are not retired: ${left.join(', ')}`);
+  const kept = [...leased].map(([id, owner]) => `${id} (${printable(owner)})`);
+  const reasons = [
+    ...(left.length === 0 ? [] : [`locked by running programs, and are not retired: ${left.join(', ')}`]),
+    ...(kept.length === 0 ? [] : [`leased durably, and are not retired: ${kept.join(', ')}`]),
+  ];
+  if (reasons.length > 0) throw new CommandError(`these nodes are ${reasons.join('; these are ')}`);
+}
+
+/** Resolves with the owners of those nodes whose lock belongs to a durable lease, so that it does not end. */
+async function ownersOf(
+  { store, interrupted: signal }: StoreContext,
+  ids: readonly string[],
+): Promise<ReadonlyMap<string, string>> {
+  const owners = new Map<string, string>();
+  for (const id of ids) {
+    const holder = await store.nodes.holder(id, { signal });
+    if (holder?.persistent === true) owners.set(id, holder.identifier);
   }
+  return owners;
 }
 
 /** Retires nodes once they are unlocked. Resolves with the ids of those that remain locked. */
