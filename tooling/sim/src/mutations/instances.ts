@@ -69,7 +69,7 @@ export const INSTANCES_MUTATIONS: readonly Mutation[] = [
   {
     name: 'treats instances of other owners as its own',
     rule: 'S5',
-    firstSeed: 2,
+    firstSeed: 13,
     cloud: (cloud: ExampleCloud): ExampleCloud => {
       let ours = {};
       return overlay(cloud, {
