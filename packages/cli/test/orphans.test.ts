@@ -2,7 +2,7 @@
 
 import { mkdir, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import type { Resource } from '@nodepool/core';
 import { nodeDataWith } from '@nodepool/core/testing';
 import type { NodeHandle } from '@nodepool/store';
@@ -284,6 +284,29 @@ describe('nodepool orphans', () => {
     expect(out.noted).toContain(`these nodes are leased durably, and are not retired: ${leased} (gateway-1)`);
     expect(out.noted).not.toContain('waiting up to');
     expect([world.stateOf(leased), world.stateOf(free)]).toEqual(['ready', 'used']);
+  });
+
+  it('retires nodes whose lease ends in the meantime, or whose lock cannot be read at first', async () => {
+    const leased = await world.node({ state: 'ready', provider: 'cloud' });
+    const unread = await world.node({ state: 'ready', provider: 'cloud' });
+    const lease = (await world.finish(world.store.nodes.tryLockAll([{ id: leased }], { owner: 'gateway-1' })))![0]!;
+    const other = (await world.finish(world.store.nodes.tryLock(unread)))!;
+    // The command has a store of its own.
+    const stores = Object.getPrototypeOf(world.store.nodes) as typeof world.store.nodes;
+    const { holder } = stores;
+    const read = jest.spyOn(stores, 'holder').mockImplementation(async function (this: typeof stores, id, options) {
+      if (id === unread) throw new Error('the lock cannot be read');
+      const found = await holder.call(this, id, options);
+      await lease.release();
+      return found;
+    });
+    const running = world.cli('orphans', 'suspend', '--retire-ready');
+    await world.until(() => running.out.noted.includes('1 nodes are locked'));
+    await world.finish(other.release());
+    await world.until(() => running.code !== undefined);
+    expect(running.code).toBe(0);
+    expect([world.stateOf(leased), world.stateOf(unread)]).toEqual(['used', 'used']);
+    read.mockRestore();
   });
 
   it('stops at an interruption while it waits for locks, and leaves no lock of its own', async () => {

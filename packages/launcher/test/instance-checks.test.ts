@@ -91,6 +91,17 @@ it('an announced change is not checked with a listing that was requested before 
   expect(asked).toHaveLength(2);
 });
 
+it('a long listing of an announced change that shows a loss is followed by a pause', async () => {
+  const node = await settledNode();
+  await world.clock.advance(15_000);
+  takesMs = 31_000;
+  destroy(node);
+  await world.during(context.checkInstances?.() ?? Promise.resolve());
+  await world.clock.advance(12_000);
+  const [announced = 0, confirming = 0] = asked.slice(-2);
+  expect(confirming - announced).toBeGreaterThanOrEqual(takesMs + 10_000);
+});
+
 it('a listing for launches postpones the next regular one for a limited time', async () => {
   const node = await settledNode();
   await world.clock.advance(15_000);

@@ -25,7 +25,7 @@ it('indexes equal a scan of all nodes, at first and after many random changes', 
     nodeData({
       state: pick(NODE_STATES),
       provider: pick(PROVIDERS),
-      pool: pick(['main', 'other']),
+      pool: pick(['main', 'other', null]),
       type: random.next() < 0.1 ? ['small', 'large'] : [pick(LABELS)],
       allocated_to: random.next() < 0.5 ? null : `100-${String(Math.floor(random.next() * 500)).padStart(10, '0')}`,
     });
@@ -62,16 +62,16 @@ function expectIndexes({ nodes }: Store): void {
   }
   for (const provider of PROVIDERS) {
     expect(ids(nodes.ofProvider(provider))).toBe(idsWhere(({ node }) => node.provider === provider));
+    const free = idsWhere((entry) => isFree(entry) && entry.node.provider === provider);
+    expect(nodes.freeOf(provider).join('\n')).toBe(free);
     for (const label of LABELS) {
       expect(ids(nodes.available({ label, provider, pool: 'main' }))).toBe(
         idsWhere(
-          ({ node, locked }) =>
-            node.state === 'ready' &&
-            !locked &&
-            node.allocated_to === null &&
-            node.provider === provider &&
-            node.pool === 'main' &&
-            node.type.includes(label),
+          (entry) =>
+            isFree(entry) &&
+            entry.node.provider === provider &&
+            entry.node.pool === 'main' &&
+            entry.node.type.includes(label),
         ),
       );
     }
@@ -79,4 +79,8 @@ function expectIndexes({ nodes }: Store): void {
   for (const request of ['100-0000000003', '100-0000000499', 'nobody']) {
     expect(ids(nodes.allocatedTo(request))).toBe(idsWhere(({ node }) => node.allocated_to === request));
   }
+}
+
+function isFree({ node, locked }: NodeEntry): boolean {
+  return node.state === 'ready' && !locked && node.allocated_to === null;
 }

@@ -206,6 +206,14 @@ async function suspend(context: StoreContext, only: string | undefined, { retire
   const leased = await ownersOf(context, locked);
   const waiting = locked.filter((id) => !leased.has(id));
   const left = waiting.length === 0 ? [] : await retireUnlocked(context, waiting, retire);
+  for (const id of leased.keys()) {
+    // The lease may have ended in the meantime.
+    const entry = await store.nodes.read(id, { signal });
+    const isLeft = entry !== undefined && RETIRED.includes(entry.node.state);
+    const handle = isLeft && !entry.locked ? await store.nodes.tryLock(id, { signal }) : undefined;
+    if (handle !== undefined) await retire(handle);
+    if (!isLeft || handle !== undefined) leased.delete(id);
+  }
   out.note(
     `${retired.ready} ready nodes and ${retired.launching} launches are retired, so that launchers replace them`,
   );
@@ -217,16 +225,25 @@ async function suspend(context: StoreContext, only: string | undefined, { retire
   if (reasons.length > 0) throw new CommandError(`these nodes are ${reasons.join('; these are ')}`);
 }
 
-/** Resolves with the owners of those nodes whose lock belongs to a durable lease, so that it does not end. */
+/**
+ * Resolves with the owners of the nodes whose lock belongs to a durable lease, which does not end with a session. A lock
+ * that cannot be read counts as that of a session.
+ */
 async function ownersOf(
-  { store, interrupted: signal }: StoreContext,
+  { store, log, interrupted: signal }: StoreContext,
   ids: readonly string[],
-): Promise<ReadonlyMap<string, string>> {
+): Promise<Map<string, string>> {
   const owners = new Map<string, string>();
-  for (const id of ids) {
-    const holder = await store.nodes.holder(id, { signal });
-    if (holder?.persistent === true) owners.set(id, holder.identifier);
-  }
+  const find = async (id: string): Promise<void> => {
+    try {
+      const holder = await store.nodes.holder(id, { signal });
+      if (holder?.persistent === true) owners.set(id, holder.identifier);
+    } catch (error) {
+      signal.throwIfAborted();
+      log.debug('The holder of a lock cannot be read', { node_id: id, error });
+    }
+  };
+  await Promise.all(ids.map(find));
   return owners;
 }
 

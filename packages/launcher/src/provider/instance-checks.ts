@@ -37,7 +37,7 @@ export interface InstanceChecksOptions {
   readonly context: LauncherContext;
   readonly log: Logger;
   readonly provider: Provider;
-  /** Limits how many passes over the nodes of a provider begin in one turn of the event loop. */
+  /** Limits how many comparisons with all nodes of a provider begin in one turn of the event loop. */
   readonly passes: TurnLimiter;
   /** Aborts when the regular listings end. */
   readonly retiring: AbortSignal;
@@ -125,10 +125,8 @@ export class InstanceChecks {
    * requested before the latest. `intervalMs`: time until the next regular listing.
    */
   async list(call: Call, intervalMs = SHARED_INTERVAL_MS): Promise<InstanceListing> {
-    const { provider, passes } = this.options;
     const end = this.begin(intervalMs);
-    const instances = checkInstances(await provider.listNodes(call));
-    await passes.acquire();
+    const instances = checkInstances(await this.options.provider.listNodes(call));
     this.options.signal.throwIfAborted();
     return end(instances);
   }
@@ -177,7 +175,7 @@ export class InstanceChecks {
 
   /** Lists the instances regularly while nodes need it, until the provider is retired. */
   async run(): Promise<void> {
-    const { context, retiring: signal, log, provider, passes } = this.options;
+    const { context, retiring: signal, log, provider } = this.options;
     const { clock, random, store } = context;
     if (provider.config.createsNodes === false) return;
     let failures = 0;
@@ -190,7 +188,6 @@ export class InstanceChecks {
         waitMs = Math.max(this.dueIn(), notBefore - clock.monotonic());
         if (waitMs > 0) continue;
         waitMs = INTERVAL_MS;
-        await passes.acquire();
         if (!store.complete || !this.hasNodes()) continue;
         try {
           await this.read();
@@ -289,20 +286,31 @@ export class InstanceChecks {
     const wasUnchecked = this.obstacle !== undefined;
     this.obstacle = undefined;
     this.impatientUntil = -Infinity;
-    // Records that are not complete may be those of an earlier session.
-    const { context, retiring, onUsable, provider } = this.options;
-    const applies = context.store.complete && !retiring.aborted && provider.config.createsNodes !== false;
-    const comparison = applies ? compare(context.store.nodes.ofProvider(provider.config.name), listing) : undefined;
-    const found = comparison === undefined ? undefined : this.lost.apply(listing, comparison, candidates);
-    if (!applies) for (const each of [this.lost, this.interrupted]) each.skip();
-    if (wasUnchecked || found?.isFoundAgain === true) onUsable();
+    const { context, onUsable, provider } = this.options;
+    if (wasUnchecked) onUsable();
+    // A regular listing that is due joins this one.
     this.wake();
-    if (comparison === undefined || found === undefined) return;
-    const trustsMissing = this.lost.missingInstances === undefined;
-    const noted = this.interrupted.apply(listing, comparison, trustsMissing);
-    const written = Promise.all([found.written, noted]).then(() => undefined);
+    const written = this.compareAll(listing, candidates);
     this.written = written;
     context.tasks.run(`write lost instances of provider ${provider.config.name}`, () => written);
+  }
+
+  /** Compares all nodes with a listing, maybe in a later turn. Resolves once the records agree with the listing. */
+  private async compareAll(listing: InstanceListing, candidates: ReadonlySet<string>): Promise<void> {
+    const { context, passes, retiring, onUsable, provider } = this.options;
+    await passes.acquire();
+    // Records that are not complete may be those of an earlier session.
+    if (!context.store.complete || retiring.aborted || provider.config.createsNodes === false) {
+      for (const each of [this.lost, this.interrupted]) each.skip();
+      this.wake();
+      return;
+    }
+    const comparison = compare(context.store.nodes.ofProvider(provider.config.name), listing);
+    const found = this.lost.apply(listing, comparison, candidates);
+    if (found.isFoundAgain) onUsable();
+    this.wake();
+    const trustsMissing = this.lost.missingInstances === undefined;
+    await Promise.all([found.written, this.interrupted.apply(listing, comparison, trustsMissing)]);
   }
 }
 

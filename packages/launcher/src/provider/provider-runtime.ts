@@ -45,7 +45,7 @@ export interface ProvidersShare {
   readonly waitLimits: WaitLimits;
   /** Limits the rate of questions about labels of all providers together. */
   readonly labelLimiter: TurnLimiter;
-  /** Limits the passes over the nodes of a provider in one turn of the event loop. */
+  /** Limits the comparisons with all nodes of a provider in one turn of the event loop. */
   readonly passes: TurnLimiter;
 }
 
