@@ -226,8 +226,8 @@ async function suspend(context: StoreContext, only: string | undefined, { retire
 }
 
 /**
- * Resolves with the owners of the nodes whose lock belongs to a durable lease, which does not end with a session. A lock
- * that cannot be read counts as that of a session.
+ * Resolves with the owners of the nodes whose lock belongs to a durable lease, which does not end with a session.
+ * A lock that cannot be read counts as that of a session.
  */
 async function ownersOf(
   { store, log, interrupted: signal }: StoreContext,
