@@ -288,8 +288,6 @@ export class InstanceChecks {
     this.impatientUntil = -Infinity;
     const { context, onUsable, provider } = this.options;
     if (wasUnchecked) onUsable();
-    // A regular listing that is due joins this one.
-    this.wake();
     const written = this.compareAll(listing, candidates);
     this.written = written;
     context.tasks.run(`write lost instances of provider ${provider.config.name}`, () => written);
