@@ -8,6 +8,7 @@ import { zooKeeperForTests, type ZooKeeperForTests } from '@nodepool/dev-zookeep
 import { FAKE_DIB_COMMAND } from '@nodepool/fake-dib';
 import { configFileOf, Program, programPath, writeDaemonConfig, zooKeeperServers } from '@nodepool/harness';
 import { sleep, systemClock } from '@nodepool/core';
+import { signalIfThere } from '@nodepool/core/testing';
 
 const FOLDER = join(__dirname, '..', 'logs', 'builder-leftovers');
 const IMAGES = join(FOLDER, 'images');
@@ -45,7 +46,7 @@ beforeEach(async () => {
 });
 afterEach(async () => {
   for (const program of programs.splice(0)) await program.kill();
-  for (const pid of processesOfBuilds()) process.kill(Number(pid), 'SIGKILL');
+  for (const pid of processesOfBuilds()) signalIfThere(Number(pid));
   holder.kill('SIGKILL');
   await server.stop();
 });
@@ -131,7 +132,7 @@ itWithMounts(
     // All at once, as systemd ends the processes of a service.
     killed.signal('SIGSTOP');
     for (const pid of processesOfBuilds()) {
-      if (readIfThere(`/proc/${pid}/environ`).includes('DIB_IMAGE_NAME=debian')) process.kill(Number(pid), 'SIGKILL');
+      if (readIfThere(`/proc/${pid}/environ`).includes('DIB_IMAGE_NAME=debian')) signalIfThere(Number(pid));
     }
     await killed.kill();
     expect(mountPoints()).toHaveLength(8);

@@ -8,6 +8,7 @@ import { delimiter, dirname, join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { promisify } from 'node:util';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
+import { signalIfThere } from '@nodepool/core/testing';
 import { freePorts } from '@nodepool/dev-zookeeper';
 import {
   GitLabRunner,
@@ -378,7 +379,7 @@ describe('the end of a job', () => {
     for (const lease of await openLeases()) for (const node of lease.nodes) await deleteInstanceOf(node.id);
     const result = await running.result;
     // The processes of an example instance survive it.
-    process.kill(pid, 'SIGKILL');
+    signalIfThere(pid);
     expect(result).toMatchObject({ status: 'failed', failureReason: 'runner_system_failure', violations: [] });
     expect(result.exitCode).toBeUndefined();
   });
@@ -416,7 +417,7 @@ describe('the end of a job', () => {
         });
         const { status } = await running.result;
         expect(status).toBe(moment.isMissed ? 'canceled' : (expected[name] ?? 'failed'));
-        if (existsSync(endless.file('pid'))) killIfAlive(Number(readFileSync(endless.file('pid'), 'utf8')));
+        if (existsSync(endless.file('pid'))) signalIfThere(Number(readFileSync(endless.file('pid'), 'utf8')));
       }),
     );
     await Promise.all(killed);
@@ -477,10 +478,6 @@ describe('a job continues', () => {
     expect(await running.result).toMatchObject({ status: 'success', violations: [] });
   });
 });
-
-function killIfAlive(pid: number): void {
-  if (isAlive(pid)) process.kill(pid, 'SIGKILL');
-}
 
 async function deleteInstanceOf(node: string): Promise<void> {
   const record = JSON.parse(Buffer.from((await site.zooKeeper.get(`/nodepool/nodes/${node}`)).data).toString()) as {

@@ -18,6 +18,7 @@ import { randomBytes } from 'node:crypto';
 import { hostname, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { signalIfThere } from '@nodepool/core/testing';
 import { freePorts } from '@nodepool/dev-zookeeper';
 import { Program, programPath } from '@nodepool/harness';
 import { sleep, systemClock } from '@nodepool/zookeeper';
@@ -157,9 +158,7 @@ export class SlurmSite {
       if (!kinds.includes(kind)) return false;
       rmSync(this.file('run', name), { force: true });
       // Its process id may be that of another process by now.
-      const isOurs = commandOf(pid).includes(programPath('nodepool-slurm'));
-      if (isOurs) process.kill(Number(pid), 'SIGKILL');
-      return isOurs;
+      return commandOf(pid).includes(programPath('nodepool-slurm')) && signalIfThere(Number(pid));
     }).length;
   }
 
@@ -344,12 +343,8 @@ export class SlurmSite {
   private powerOff(machine: string): void {
     const pid = Number(readFileSync(this.file('machines', machine, 'pid'), 'utf8'));
     rmSync(this.file('machines', machine), { recursive: true, force: true });
-    try {
-      // setsid has made it the leader of a group.
-      process.kill(-pid, 'SIGKILL');
-    } catch {
-      // It has ended by itself.
-    }
+    // setsid has made it the leader of a group.
+    signalIfThere(-pid);
   }
 }
 

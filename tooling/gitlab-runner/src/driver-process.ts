@@ -2,6 +2,7 @@
 
 import { spawn, type ChildProcess } from 'node:child_process';
 import { systemClock } from '@nodepool/core';
+import { signalIfThere } from '@nodepool/core/testing';
 
 export interface DriverCommand {
   readonly executable: string;
@@ -57,19 +58,19 @@ export async function runDriver(
     const end = (code: number | null, signal: NodeJS.Signals | null): void => {
       for (const timer of timers) timer.cancel();
       aborted.removeEventListener('abort', terminate);
-      const leftovers = signalGroup(pid, 0);
+      const leftovers = signalIfThere(-pid, 0);
       // The runner does not end them; a test must not leave them.
-      if (leftovers) signalGroup(pid, 'SIGKILL');
+      if (leftovers) signalIfThere(-pid, 'SIGKILL');
       resolve({ code, signal, terminated, killed, leftovers });
     };
     const kill = (): void => {
       killed = true;
-      signalGroup(pid, 'SIGKILL');
+      signalIfThere(-pid, 'SIGKILL');
       timers.push(systemClock.schedule(command.forceKillMs, () => end(null, null)));
     };
     const terminate = (): void => {
       terminated = true;
-      signalGroup(pid, 'SIGTERM');
+      signalIfThere(-pid, 'SIGTERM');
       timers.push(systemClock.schedule(command.gracefulKillMs, kill));
     };
     // The runner waits until all copies of the pipes are closed, like `close`.
@@ -91,13 +92,4 @@ async function startProcess({ executable, args, cwd, env }: DriverCommand): Prom
     child.once('error', reject);
   });
   return child;
-}
-
-function signalGroup(pid: number, signal: NodeJS.Signals | 0): boolean {
-  try {
-    return process.kill(-pid, signal);
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ESRCH') return false;
-    throw error;
-  }
 }

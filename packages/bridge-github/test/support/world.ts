@@ -26,7 +26,7 @@ import {
   type LogFields,
   type Logger,
 } from '@nodepool/core';
-import { seededRandom } from '@nodepool/core/testing';
+import { seededRandom, signalIfThere } from '@nodepool/core/testing';
 import { startSimulatedGithub, type SimulatedGithub } from '@nodepool/simulated-github';
 import { scaleSetRecordIn, scaleSetRecordPath, type ScaleSetRecord } from '@nodepool/store/github';
 import { isZooKeeperError, type ZooKeeper } from '@nodepool/zookeeper';
@@ -188,7 +188,7 @@ export class World {
 
   /** Kills the runner on a node, and deletes its files. */
   killRunner(id: string): void {
-    for (const pid of this.processes(id)) killIfThere(-pid);
+    for (const pid of this.processes(id)) signalIfThere(-pid);
     rmSync(join(this.home(id), '.nodepool-runners'), { recursive: true });
   }
 
@@ -200,7 +200,7 @@ export class World {
   /** Ends all connections to nodes. */
   killSsh(): void {
     for (const pid of readFileSync(`${this.nodes}.pids`, 'utf8').trim().split('\n')) {
-      if (this.owns(Number(pid))) killIfThere(Number(pid));
+      if (this.owns(Number(pid))) signalIfThere(Number(pid));
     }
   }
 
@@ -245,7 +245,7 @@ export class World {
     await this.other.close();
     await this.github.close();
     for (const node of readdirSync(this.nodes)) {
-      for (const pid of this.processes(node.slice('node-'.length))) killIfThere(-pid);
+      for (const pid of this.processes(node.slice('node-'.length))) signalIfThere(-pid);
     }
     rmSync(this.folder, { recursive: true, force: true });
   }
@@ -332,15 +332,6 @@ export function serviceOf({ installations: [installation] }: Settings): ActionsS
 
 function errorsAsText(_key: string, value: unknown): unknown {
   return value instanceof Error ? value.stack : value;
-}
-
-/** Kills a process, or a group if the id is negative, which may end at any time. */
-function killIfThere(pid: number): void {
-  try {
-    process.kill(pid, 'SIGKILL');
-  } catch (error) {
-    if (!(error instanceof Error && 'code' in error && error.code === 'ESRCH')) throw error;
-  }
 }
 
 function pidsBelow(folder: string): readonly number[] {
