@@ -179,6 +179,98 @@ it('histograms contain the phases', async () => {
   );
 });
 
+describe('histograms of several launchers', () => {
+  const HOSTS = ['launcher1', 'launcher2', 'launcher3'] as const;
+  const WAIT = 'nodepool_request_duration_seconds';
+  let observed: Observed[];
+
+  /** Starts two launchers with the same pool and one with another, and observes all of them. */
+  async function launchers(): Promise<readonly RunningLauncher[]> {
+    const started = [
+      await launcher({ 'max-servers': 1 }, {}, HOSTS[0]),
+      await launcher({ 'max-servers': 1 }, {}, HOSTS[1]),
+      await world.launcher([provider('elsewhere', [pool('main', ['other'])])], HOSTS[2]),
+    ];
+    const each = observer();
+    for (const host of HOSTS) reportPhases(world.timelines.get(host)!, each.metrics);
+    observed = each.observed;
+    return started;
+  }
+
+  const ends = (): unknown[] =>
+    observed.filter(({ metric }) => metric === WAIT).map(({ result, provider: from }) => [result, from]);
+  const phasesOf = (kind: 'request' | 'node'): unknown[] =>
+    observed.filter(({ metric }) => metric === `nodepool_${kind}_phase_duration_seconds`).map(({ phase }) => phase);
+
+  it('contain each request and node once, and no phase in which another launcher did the work', async () => {
+    await launchers();
+    const first = await world.served(['small']);
+    await world.clock.advance(5000);
+    expect(ends()).toEqual([['fulfilled', 'demo']]);
+    expect(phasesOf('request')).toEqual(['order', 'accepted', 'creating', 'handover']);
+
+    const waiting = await world.submit(['small']);
+    await world.clock.advance(5000);
+    await world.during(world.requestor.withdraw(waiting));
+    await world.clock.advance(5000);
+    const failed = await world.submit(['small', 'small']);
+    await world.inState(failed, 'failed');
+    await world.clock.advance(5000);
+    expect(ends().slice(1)).toEqual([
+      ['cancelled', ''],
+      ['failed', ''],
+    ]);
+
+    const taken = await world.during(world.requestor.take(first));
+    await world.clock.advance(5000);
+    await world.during(world.requestor.giveBack(taken));
+    await world.until('the node is deleted', () => world.nodes().size === 0);
+    await world.clock.advance(5000);
+    expect(phasesOf('node')).toEqual(['accepted', 'creating', 'handover', 'ready', 'in-use', 'deleting']);
+  });
+
+  it('contain withdrawn requests once, whether a launcher had accepted them or not', async () => {
+    world.cloud.configure({ bootTimeMs: [600_000, 600_000] });
+    await launchers();
+    // The ids of requests that wait choose the launchers that report them.
+    for (let requests = 1; requests <= 6; requests += 1) {
+      const accepted = await world.submit(['small']);
+      const waiting = await world.submit(['small']);
+      await world.clock.advance(10_000);
+      await world.during(world.requestor.withdraw(waiting));
+      await world.during(world.requestor.withdraw(accepted));
+      await world.until('the node is deleted', () => world.nodes().size === 0);
+      expect(ends()).toEqual(Array.from({ length: 2 * requests }, () => ['cancelled', '']));
+    }
+  });
+
+  it('contain the later phases of a node once whose launcher has ended', async () => {
+    const started = await launchers();
+    const id = await world.served(['small']);
+    const taken = await world.during(world.requestor.take(id));
+    await world.clock.advance(5000);
+    const at = HOSTS.findIndex((host) => world.timelines.get(host)!.request(id)!.pool !== undefined);
+    await started[at]!.stop();
+    await world.clock.advance(60_000);
+    observed.length = 0;
+    await world.during(world.requestor.giveBack(taken));
+    await world.until('the node is deleted', () => world.nodes().size === 0);
+    await world.clock.advance(5000);
+    expect(phasesOf('node')).toEqual(['in-use', 'deleting']);
+  });
+
+  it('contain a request once that another implementation has failed', async () => {
+    const [{ zk }] = (await launchers()) as [RunningLauncher, ...RunningLauncher[]];
+    const id = await world.submit(['small', 'unknown']);
+    const path = `/nodepool/requests/${id}`;
+    const record = JSON.parse(Buffer.from((await world.during(zk.get(path))).data).toString()) as JsonObject;
+    const failed = { ...record, state: 'failed', declined_by: ['nl-python-1234-pool'] };
+    await world.during(zk.set(path, Buffer.from(JSON.stringify(failed))));
+    await world.clock.advance(5000);
+    expect(ends()).toEqual([['failed', '']]);
+  });
+});
+
 it('histograms leave out what ended before the launcher first saw it, so that a restart repeats nothing', async () => {
   const { store } = await launcher();
   const id = await world.served(['small']);
