@@ -121,12 +121,11 @@ export class World {
     const tasks = new TaskSupervisor(this.clock, (name, error) => failures.push(`${name}: ${String(error)}`));
     const onError = (error: unknown): void => void failures.push(String(error));
     const recorder = this.recorder?.(store);
-    const reports = (id: string, poolId: string | null): boolean => launcher.reports(id, poolId);
-    const timelines = recorder?.timelines ?? new Timelines({ store, clock: this.clock, onError, reports });
+    const timelines = recorder?.timelines ?? new Timelines({ store, clock: this.clock, onError });
     if (recorder === undefined) timelines.start();
     else await recorder.start();
     this.timelines.set(hostname, timelines);
-    const launcher: Launcher = new Launcher({
+    const launcher = new Launcher({
       store,
       clock: this.clock,
       random: this.random,

@@ -19,7 +19,7 @@ import { ProviderEvents } from './provider-events.js';
 import { ProviderFailures } from './provider-failures.js';
 import { NodeLife } from '../timeline/node-life.js';
 import type { RequestLife } from '../timeline/request-life.js';
-import { Timelines, type TimelineOptions } from '../timeline/timelines.js';
+import { Timelines } from '../timeline/timelines.js';
 
 /** Age (ms) from which on ended lives are not restored. */
 const MAX_AGE_MS = 25 * 3_600_000;
@@ -40,8 +40,6 @@ export interface RecorderOptions {
   readonly stateDir: string | undefined;
   /** Returns the sections of the providers, for prices. Default: none has prices. */
   readonly providers?: () => ReadonlyMap<string, { readonly section: JsonObject }>;
-  /** See `TimelineOptions`. */
-  readonly reports?: TimelineOptions['reports'];
 }
 
 export class Recorder {
@@ -63,7 +61,6 @@ export class Recorder {
     this.timelines = new Timelines({
       store,
       clock,
-      reports: options.reports,
       onError: (error) => log.error('The end of a phase could not be recorded', error),
     });
     const { events } = this.timelines;

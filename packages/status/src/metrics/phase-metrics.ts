@@ -7,34 +7,32 @@ import type { Timelines } from '../timeline/timelines.js';
 /** Few buckets, because every label of every provider has a series per phase and bucket. */
 const PHASE_SECONDS = [0.1, 1, 5, 15, 30, 60, 120, 300, 900, 3600];
 
-/** `label` is the first label of the request; `provider` is that of the pool that served it. */
+/** `label` is the first label of the request; `provider` is empty if no pool of this launcher served it. */
 export const REQUEST_PHASE = duration(
   'nodepool_request_phase_duration_seconds',
   ['phase', 'provider', 'label'],
-  'Phases of fulfilled requests, which add up to the whole wait (each request by one launcher).',
+  'Phases of fulfilled requests, which add up to the whole wait.',
   PHASE_SECONDS,
 );
 
 export const REQUEST_WAIT = duration(
   'nodepool_request_duration_seconds',
   ['result', 'provider', 'label'],
-  'Time from creation to end; result: fulfilled, failed, cancelled (each request by one launcher).',
+  'Time from creation to end; result: fulfilled, failed, cancelled.',
   PHASE_SECONDS,
 );
 
 export const NODE_PHASE = duration(
   'nodepool_node_phase_duration_seconds',
   ['phase', 'provider', 'label'],
-  'Phases of nodes from launch to deletion (each node by one launcher).',
+  'Phases of nodes from launch to deletion.',
   PHASE_SECONDS,
 );
 
 /** Starts reporting until the returned function is called. */
 export function reportPhases({ events }: Pick<Timelines, 'events'>, metrics: Metrics): () => void {
   const unsubscribe = [
-    events.requestEnded.on((life) => {
-      if (life.isReported) reportRequest(life, metrics);
-    }),
+    events.requestEnded.on((life) => reportRequest(life, metrics)),
     events.nodePhase.on(({ life, phase, ms }) => {
       const { provider, labels } = life.facts;
       metrics.observe(NODE_PHASE, { phase, provider: provider ?? '', label: labels[0] ?? '' }, ms);

@@ -97,12 +97,6 @@ export class Life {
     while (this.takeClosed() !== undefined);
   }
 
-  /** True if `takeClosed` returns a segment. */
-  get hasClosed(): boolean {
-    const { segments, reported } = this;
-    return segments.length > reported + 1 || (this.end !== undefined && segments.length > reported);
-  }
-
   /** Returns the next segment that has ended, with its duration in milliseconds; each segment once. */
   takeClosed(): { readonly phase: NodePhase; readonly ms: number } | undefined {
     const { segments, reported } = this;

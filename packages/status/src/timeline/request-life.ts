@@ -29,14 +29,8 @@ export class RequestLife extends Life {
   endedUnseen = false;
   /** The pool of this launcher that has accepted the request or accepted it last. */
   pool: string | undefined;
-  /** The launcher that has accepted the request; undefined while none has, as far as this launcher knows. */
-  holder: 'this' | 'other' | undefined;
-  /** True if this launcher reports the end of the request. */
-  isReported = false;
   /** True while a pool of this launcher has accepted the request. */
   private held = false;
-  /** True if the request was locked when its record changed last. */
-  private locked = false;
   private byPool = new Map<string, PoolWait>();
   /** Reasons of pools of this launcher that do not serve it, by pool. */
   refusals = new Map<string, Refusal>();
@@ -91,15 +85,12 @@ export class RequestLife extends Life {
     this.launches.clear();
     this.pool = pool;
     this.held = true;
-    this.holder = 'this';
     this.update(now);
   }
 
   released(now: number, pool: string): void {
     if (this.pool !== pool) return;
     this.held = false;
-    // After a write with an unknown result, the record still shows the request as locked.
-    if (!this.locked) this.holder = undefined;
     this.launches.clear();
     this.update(now);
   }
@@ -119,12 +110,9 @@ export class RequestLife extends Life {
 
   /** Applies a change of the record or of its lock. The record of a locked request may follow later. */
   recorded(now: number, { state }: NodeRequest, isLocked: boolean): void {
-    this.locked = isLocked;
-    if (state !== 'pending' && state !== 'requested') return;
-    const isTaken = state === 'pending' || isLocked;
-    if (!this.held) this.holder = isTaken ? 'other' : undefined;
-    if (isTaken && !this.held) this.enter(now, 'elsewhere', undefined);
-    else this.update(now);
+    const isOpen = state === 'pending' || state === 'requested';
+    if (isOpen && (state === 'pending' || isLocked) && !this.held) this.enter(now, 'elsewhere', undefined);
+    else if (isOpen) this.update(now);
   }
 
   /** Ends the life with the times of the record, because the request has ended before this process saw it. */

@@ -28,18 +28,13 @@ export interface TimelineOptions {
   readonly clock: Clock;
   /** Called with the error of a listener that failed. */
   readonly onError: (error: unknown) => void;
-  /**
-   * Returns true if this launcher reports what the pool with this id has done with a request or node; null: no known
-   * pool has done it. All launchers see it, and one of them reports it. Default: this launcher reports everything.
-   */
-  readonly reports?: ((id: string, poolId: string | null) => boolean) | undefined;
 }
 
 /** Events for statistics. */
 export interface TimelineEvents {
   readonly requestEnded: Emitter<RequestLife>;
   readonly nodeEnded: Emitter<NodeLife>;
-  /** A phase of a node that this launcher reports has ended; it has taken `ms` milliseconds. */
+  /** A phase of a node has ended; it has taken `ms` milliseconds. */
   readonly nodePhase: Emitter<{ readonly life: NodeLife; readonly phase: NodePhase; readonly ms: number }>;
   readonly attempted: Emitter<{ readonly provider: string; readonly attempt: Attempt }>;
 }
@@ -55,13 +50,11 @@ export class Timelines implements TimelineRecorder {
   private readonly interrupted = { requests: new Map<string, RequestLife>(), nodes: new Map<string, NodeLife>() };
   private readonly store: TimelineOptions['store'];
   private readonly clock: Clock;
-  private readonly reports: NonNullable<TimelineOptions['reports']>;
   private unsubscribe: (() => void)[] = [];
 
-  constructor({ store, clock, onError, reports = () => true }: TimelineOptions) {
+  constructor({ store, clock, onError }: TimelineOptions) {
     this.store = store;
     this.clock = clock;
-    this.reports = reports;
     this.events = {
       requestEnded: new Emitter(onError),
       nodeEnded: new Emitter(onError),
@@ -167,8 +160,7 @@ export class Timelines implements TimelineRecorder {
       this.endRequest(id, now, { result: 'fulfilled', ...NO_REASON, nodes: request.nodes });
     }
     if (request.state === 'failed') {
-      const lastPool = request.declined_by.at(-1) ?? null;
-      this.endRequest(id, now, { result: 'failed', ...this.refusalOf(life, request), nodes: [] }, lastPool);
+      this.endRequest(id, now, { result: 'failed', ...this.refusalOf(life, request), nodes: [] });
     }
   };
 
@@ -197,12 +189,10 @@ export class Timelines implements TimelineRecorder {
     };
   }
 
-  /** `lastPool`: id of the pool that declined the request last. */
-  private endRequest(id: string, now: number, ended: RequestEnd, lastPool: string | null = null): void {
+  private endRequest(id: string, now: number, ended: RequestEnd): void {
     const life = this.requests.get(id);
     if (life === undefined) return;
     this.requests.delete(id);
-    life.isReported = this.reportsEnd(life, ended, lastPool);
     life.finish(now, ended);
     this.keepRequest(life);
     for (const node of ended.nodes) {
@@ -213,13 +203,6 @@ export class Timelines implements TimelineRecorder {
     }
     // An earlier process or another launcher has counted it; every restart would count it again.
     if (!life.endedUnseen) this.events.requestEnded.emit(life);
-  }
-
-  private reportsEnd({ facts, holder }: RequestLife, { result }: RequestEnd, lastPool: string | null): boolean {
-    if (holder === 'this') return true;
-    // Only the launcher that has accepted a request can fulfil it, and the record does not name that launcher.
-    const isOpenToAll = result === 'failed' || (result === 'cancelled' && holder === undefined);
-    return isOpenToAll && this.reports(facts.id, lastPool);
   }
 
   private keepRequest(life: RequestLife): void {
@@ -251,8 +234,6 @@ export class Timelines implements TimelineRecorder {
   };
 
   private reportPhases(life: NodeLife): void {
-    if (!life.hasClosed) return;
-    if (!this.reports(life.facts.id, life.launcher)) life.skipClosed();
     for (let closed = life.takeClosed(); closed !== undefined; closed = life.takeClosed()) {
       this.events.nodePhase.emit({ life, phase: closed.phase, ms: closed.ms });
     }

@@ -52,10 +52,8 @@ export class TimelineSpans implements TimelineRecorder {
     ];
     return () => {
       for (const end of ends) end();
-      for (const span of this.launches.values()) span.end(undefined, 'the launcher stops');
-      for (const [id, span] of this.requests) {
-        if (timelines.request(id)?.pool !== undefined) span.end(undefined, 'the launcher stops');
-      }
+      for (const span of [...this.launches.values(), ...this.requests.values()])
+        span.end(undefined, 'the launcher stops');
       this.launches.clear();
       this.requests.clear();
     };
@@ -130,8 +128,6 @@ export class TimelineSpans implements TimelineRecorder {
     const span = this.requests.get(facts.id);
     if (span === undefined || ended === undefined) return;
     this.requests.delete(facts.id);
-    // Each launcher that has worked on the request writes its part; without any, one does.
-    if (!life.isReported && life.pool === undefined) return;
     for (const { phase, from, to, by, detail } of life.closed()) {
       const attributes = { 'nodepool.pool': by, 'nodepool.reason': detail };
       this.options.tracing.span(phase, { at: from, parent: span, attributes }).end(to ?? end);

@@ -1,49 +1,11 @@
-/** Defects of the order of launchers, of late reads, and of metrics that several launchers report. */
+/** Defects of the order of launchers and of late reads. */
 
 import { inPackage, type Mutation } from '../mutation.js';
 
 const ORDER = ['precedence.test.ts', 'several-launchers.test.ts'];
 const LATE_READS = ['nodes/late-reads.test.ts'];
-const HISTOGRAMS = 'packages/launcher/test/observe/timelines.test.ts';
 
 export const SEVERAL_LAUNCHERS: readonly Mutation[] = [
-  ...inPackage('packages/status', [
-    {
-      id: 'report-every-request',
-      file: 'timeline/timelines.ts',
-      find: "if (holder === 'this') return true;",
-      replace: "if (holder !== 'other') return true;",
-      breaks: 'The metrics of all launchers contain a request once.',
-      tests: ['reported-requests.test.ts'],
-      elsewhere: [HISTOGRAMS],
-    },
-    {
-      id: 'report-given-up-requests',
-      file: 'timeline/request-life.ts',
-      find: 'if (!this.locked) this.holder = undefined;',
-      replace: '',
-      breaks: 'A launcher does not report a request that it has given up.',
-      tests: ['reported-requests.test.ts'],
-    },
-    {
-      id: 'report-failures-of-own-only',
-      file: 'timeline/timelines.ts',
-      find: "result === 'failed' || (result",
-      replace: '(result',
-      breaks: 'A request that another implementation has failed is reported.',
-      tests: ['reported-requests.test.ts'],
-      elsewhere: [HISTOGRAMS],
-    },
-    {
-      id: 'report-every-node',
-      file: 'timeline/timelines.ts',
-      find: 'if (!this.reports(life.facts.id, life.launcher)) life.skipClosed();',
-      replace: '',
-      breaks: 'The metrics of all launchers contain a phase of a node once.',
-      tests: [],
-      elsewhere: [HISTOGRAMS],
-    },
-  ]),
   ...inPackage('packages/launcher', [
     {
       id: 'order-no-wait',
