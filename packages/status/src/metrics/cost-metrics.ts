@@ -7,19 +7,19 @@ import type { CostMeter } from './cost-meter.js';
 export const COST_RATE = gauge(
   'nodepool_node_cost_per_hour',
   ['provider', 'label', 'use', 'currency'],
-  'Present cost of nodes with a price; use: in-use, idle, overhead (each launcher, all nodes).',
+  'Present cost of nodes with a price; use: in-use, idle, overhead (each launcher, all nodes of its providers).',
 );
 
 export const NODE_COST = counter(
   'nodepool_node_cost_total',
   ['provider', 'label', 'use', 'currency'],
-  'Cost since the start of the launcher (each launcher, all nodes).',
+  'Cost since the start of the launcher (each launcher, all nodes of its providers).',
 );
 
 export const TENANT_COST = counter(
   'nodepool_tenant_cost_total',
   ['tenant', 'project', 'currency'],
-  'Cost of used nodes since the start of the launcher (each launcher, all nodes).',
+  'Cost of used nodes since the start of the launcher (each launcher, all nodes of its providers).',
 );
 
 /** Starts to report. Returns a function that ends the reports. */
