@@ -7,7 +7,7 @@ import { silentLogger } from '@nodepool/core';
 import type { Store } from '@nodepool/store';
 import { createWebServer, type WebServer } from '../src/web/index.js';
 import { Timelines } from '../src/timeline/timelines.js';
-import { ManualClock, nodeEntry, Records } from './fixtures.js';
+import { ManualClock, nodeEntry, pool, Records } from './fixtures.js';
 
 let records: Records;
 let decisions: DecisionLog;
@@ -57,6 +57,7 @@ it('/metrics has the format of Prometheus', async () => {
 describe('/explain', () => {
   it('is text, and JSON for clients that accept it', async () => {
     records.nodes = [nodeEntry('0000000007', { connection_port: { token: 'hush' } })];
+    records.pools = [pool('main', ['small'])];
     decisions.record('node', '0000000007', 'cloud/main', 'launch attempt 1 failed', 'no answer');
     const text = await (await get('/explain/node/0000000007')).text();
     expect(text).toMatch(/^node 0000000007\n {2}Ready, and free for any request\./);

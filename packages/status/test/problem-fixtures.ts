@@ -23,7 +23,7 @@ export const HEALTHY: ProblemSources = {
   labels: [],
   reasons: [],
   accepted: new Map(),
-  failed: new Map(),
+  failed: [],
   images: [],
   launches: new Map(),
   builders: [{ images: ['debian'] }],

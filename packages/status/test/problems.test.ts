@@ -6,6 +6,7 @@ import { expect, it } from '@jest/globals';
 import type { RefusalCause } from '../src/facts/timeline-recorder.js';
 import type { Problem } from '../src/client/model.js';
 import { findProblems } from '../src/documents/problems/index.js';
+import type { FailedRequests } from '../src/documents/problems/sources.js';
 import { failure, HEALTHY, image, label, NOW, provider, titles, upload } from './problem-fixtures.js';
 
 it('a healthy Nodepool has no problems', () => {
@@ -37,7 +38,11 @@ it('a label without pool is critical while a request waits for it', () => {
     heldBy: [],
     heldByMore: 0,
   } as const;
-  expect(titles({ labels: [label({ waiting: 6, reason })] })).toEqual(['critical: No pool has the label small']);
+  const missing = (change: { readonly since?: number }): string[] =>
+    titles({ labels: [label({ waiting: 6, reason: { ...reason, ...change } })] });
+  expect(missing({ since: NOW - 10 })).toEqual(['critical: No pool has the label small']);
+  // Pools decline a request one after the other, and it fails soon.
+  expect(missing({})).toEqual([]);
   expect(titles({ labels: [label({ waiting: 0 })] })).toEqual([]);
 });
 
@@ -61,10 +66,12 @@ it('failed requests are a problem of their label, or of its missing image', () =
     last: NOW - 40,
     served: undefined,
     hasPool: false,
+    lastPool: undefined,
+    labels: ['small'],
     reason: 'cloud/main: no answer',
     cause: 'launch',
   } as const;
-  const failed = new Map([['small', requests]]);
+  const failed = [requests];
   const served = [label({ pools: ['cloud/main'] })];
   const [problem, ...others] = findProblems({ ...HEALTHY, failed, labels: served });
   expect(others).toEqual([]);
@@ -92,7 +99,11 @@ it.each<[RefusalCause | undefined, Problem['cause'], RegExp]>([
     const [cause, remedy] = expected;
     const requests = { count: 2, first: NOW - 50, last: NOW - 40, served: undefined, reason: 'why', cause: refused };
     const found = [false, true].flatMap((hasPool) =>
-      findProblems({ ...HEALTHY, failed: new Map([['small', { ...requests, hasPool }]]), labels: [label({})] }),
+      findProblems({
+        ...HEALTHY,
+        failed: [{ ...requests, labels: ['small'], hasPool, lastPool: undefined }],
+        labels: [label({})],
+      }),
     );
     expect(found.map((problem) => problem.cause)).toEqual([cause, cause]);
     expect(found[0]?.remedy).toMatch(remedy);
@@ -111,15 +122,36 @@ it('suspended deletions are critical, and name the reason, the effect and the re
   ]);
 });
 
+it('failed requests are not over while no pool has their labels, whose last launcher is named', () => {
+  const requests = {
+    ...{ labels: ['a', 'b'], count: 1, first: NOW - 900, last: NOW - 800, served: NOW - 5, reason: 'no pool' },
+    ...{ cause: 'label' as const, hasPool: false },
+    lastPool: { pool: 'cloud/main', launcher: 'nl02', isRunning: false },
+  };
+  const remedyOf = (lastPool: FailedRequests['lastPool']): unknown =>
+    findProblems({ ...HEALTHY, failed: [{ ...requests, lastPool }] }).map(({ remedy }) => remedy);
+  expect(findProblems({ ...HEALTHY, failed: [requests] })).toMatchObject([
+    {
+      ...{ severity: 'warning', title: '1 request for the labels a, b failed' },
+      details: ['no pool', 'Pool cloud/main of launcher nl02 had the labels before.'],
+    },
+  ]);
+  expect(remedyOf(requests.lastPool)).toEqual(['Start the launcher on nl02, or add the label to another pool.']);
+  // Its configuration has changed.
+  const without = ['Add the label to a pool, or correct the jobs that ask for it.'];
+  expect(remedyOf({ ...requests.lastPool, isRunning: true })).toEqual(without);
+  expect(remedyOf(undefined)).toEqual(without);
+});
+
 it('failed requests are over once a later one is served, and leave the page some minutes later', () => {
   const failed = (served: number | undefined): string[] =>
     titles({
-      failed: new Map([
-        [
-          'small',
-          { count: 2, first: NOW - 900, last: NOW - 800, served, reason: 'refused', cause: 'launch', hasPool: false },
-        ],
-      ]),
+      failed: [
+        {
+          ...{ labels: ['small'], count: 2, first: NOW - 900, last: NOW - 800, served, reason: 'refused' },
+          ...{ cause: 'launch', hasPool: true, lastPool: undefined },
+        },
+      ],
     });
   expect(failed(undefined)).toEqual(['warning: 2 requests for the label small failed']);
   expect(failed(NOW - 299)).toEqual(['info: 2 requests for the label small failed; it is over']);

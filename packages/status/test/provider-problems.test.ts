@@ -59,7 +59,7 @@ it('ready nodes that no pool hands out are a problem of their provider, and are 
       'and 2 more',
     ],
     effect: 'no request gets them',
-    remedy: 'Delete them with `nodepool delete ID`, or configure their pool and label again.',
+    remedy: 'Start the launcher of their pool, configure their pool and label again, or `nodepool delete ID`.',
   });
   expect(other?.title).toBe('Provider other has 1 ready node that no pool hands out');
 });

@@ -68,7 +68,7 @@ export {
 } from './nodes/backing-slots.js';
 export { NodeEntry } from './nodes/node-entry.js';
 export type { NodeHandle } from './nodes/node-handle.js';
-export { strandedNodes } from './nodes/stranded-nodes.js';
+export { isOffered, strandedNodes } from './nodes/stranded-nodes.js';
 export {
   ELECTIONS_ROOT,
   NODEPOOL_ROOT,

@@ -24,6 +24,8 @@ export async function imageBuild(context: StoreContext, image: string): Promise<
   if (builders.length === 0) out.note('no builder is registered: nothing is built until one starts');
   else if (builders.every(({ images }) => images?.includes(image) === false)) {
     const hosts = builders.map(({ hostname }) => hostname).join(', ');
-    out.note(`no registered builder builds image ${image} (${hosts}): add it to the configuration of one`);
+    out.note(
+      `no registered builder builds image ${image} (${hosts}): add it, with a provider or formats, to the configuration of one`,
+    );
   }
 }

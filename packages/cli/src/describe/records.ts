@@ -2,7 +2,15 @@
 
 import { slotPlaceOf, type JsonObject, type NodeRequest, type NodeState } from '@nodepool/core';
 import type { BackingSlots, NodeEntry, PoolComponentData, RequestEntry, Store } from '@nodepool/store';
-import { backingSlots, describePool, formatAge, newestForecast, SERVES_REQUESTS, slotText } from '@nodepool/store';
+import {
+  backingSlots,
+  describePool,
+  formatAge,
+  isOffered,
+  newestForecast,
+  SERVES_REQUESTS,
+  slotText,
+} from '@nodepool/store';
 import { readyTarget, type NodepoolConfig, type TopLabelConfig } from '@nodepool/config';
 import type { LockHolder } from '@nodepool/zookeeper';
 import type { Description, DescribedKind, Fact } from './description.js';
@@ -112,7 +120,7 @@ function describeNode({ store, now, holder }: DescriptionSources, id: string): D
   return {
     kind: 'node',
     name: id,
-    summary: nodeSummary(entry),
+    summary: nodeSummary(store, entry),
     facts: [
       fact('state', 'State', node.state),
       ageFact('state_time', 'In this state for', now, node.state_time),
@@ -168,7 +176,7 @@ function requestText(id: string | null, request: RequestEntry | undefined): stri
   return request === undefined ? `${id} (does not exist any more)` : `${id} (${request.request.state})`;
 }
 
-function nodeSummary({ node, locked }: NodeEntry): string {
+function nodeSummary(store: Store, { node, locked }: NodeEntry): string {
   const forRequest = node.allocated_to === null ? '' : ` for request ${node.allocated_to}`;
   switch (node.state) {
     case 'init':
@@ -178,7 +186,8 @@ function nodeSummary({ node, locked }: NodeEntry): string {
         ? `A launcher launches it${forRequest}.`
         : `Its launch${forRequest} was interrupted: a launcher resumes it or deletes the node.`;
     case 'ready':
-      return node.allocated_to === null ? 'Ready for any request.' : `Ready and allocated${forRequest}.`;
+      if (node.allocated_to !== null) return `Ready and allocated${forRequest}.`;
+      return isOffered(store, node) ? 'Ready for any request.' : 'Ready, but no registered pool hands it out.';
     case 'in-use':
       return locked ? 'In use by its requestor.' : 'In use, but its requestor has released it: a launcher deletes it.';
     case 'hold':

@@ -67,7 +67,7 @@ function addProblem(findings: Findings, problems: readonly Reported[], launchers
   if (worst === undefined) return;
   const { severity, title, since, details, effect, remedy } = worst;
   const seconds = since === null ? 0 : Math.round(now / 1000 - since);
-  const age = seconds < 1 ? '' : ` for ${durationOf(seconds)}`;
+  const age = seconds < 1 || severity === 'info' ? '' : ` for ${durationOf(seconds)}`;
   const by = launchers > 1 ? ` (reported by ${firstNames(problems.map((problem) => problem.by))})` : '';
   const text = [details.join('; '), effect === null ? '' : `effect: ${effect}`]
     .filter((part) => part !== '')

@@ -110,12 +110,13 @@ function reportServed(store: Store, config: NodepoolConfig, findings: Findings):
     [...own.values()].some(({ maxServers }) => maxServers > 0),
   );
   for (const { name } of enabled.filter((provider) => !served.has(provider.name))) {
-    const remedy = 'look for the reason in the logs of the launchers; do they have this configuration?';
+    const remedy = 'start its launcher, or look for the reason in the logs; do the launchers have this configuration?';
     findings.warning(`provider ${name}`, 'no registered launcher serves it', remedy);
   }
   for (const { name, minReady } of config.labels.values()) {
     if (minReady >= 0 && !labels.has(name)) {
-      findings.warning(`label ${name}`, 'no registered pool serves it', 'add it to a pool, or remove it from labels');
+      const remedy = 'start the launcher that serves it, add it to a pool, or remove it from labels';
+      findings.warning(`label ${name}`, 'no registered pool serves it', remedy);
     }
   }
   const says = new Map<string, string[]>();

@@ -87,7 +87,7 @@ function reportNodes({ store, config, now, isReported }: RecordSources, findings
   const orphans = new Set(nodes.filter(isOrphan));
   const others = nodes.filter((entry) => !orphans.has(entry));
   report(
-    [...orphans],
+    isReported ? [] : [...orphans],
     'their provider is neither configured nor served, so no launcher deletes them',
     'start the launcher that served it, or configure the provider again; only if its cloud no longer exists: nodepool erase PROVIDER',
   );
@@ -124,7 +124,7 @@ function reportNodes({ store, config, now, isReported }: RecordSources, findings
   report(
     isReported ? [] : strandedNodes(store, now),
     'ready, but no launcher serves their pool with their label, so no request gets them',
-    'nodepool delete ID, or configure the pool again',
+    'start the launcher of the pool, configure the pool again, or nodepool delete ID',
   );
 }
 
@@ -178,14 +178,15 @@ function reportRequests({ store, now }: RecordSources, findings: Findings): void
 function reportImages({ store, config, isReported }: RecordSources, findings: Findings): void {
   const { images } = store;
   const served = servedProviders(store);
-  const builders = new Set([...store.components.all('builder')].map(({ component }) => component.hostname));
+  const builders = [...store.components.all('builder')].map(({ component }) => component);
   const providers = new Set<string>();
   for (const image of images.images()) {
-    if (images.isBuilding(image) && builders.size === 0) {
+    if (images.isBuilding(image) && builders.length === 0) {
       const remedy = 'wait until the session of the ended builder has expired; otherwise find who holds the lock';
       findings.warning(`image ${image}`, 'is locked for building, but no builder is registered', remedy);
     }
-    if (!config.diskImages.has(image) && images.builds(image).length === 0) {
+    const isBuilt = config.diskImages.has(image) || builders.some((builder) => builder.images?.includes(image));
+    if (!isBuilt && images.builds(image).length === 0) {
       findings.info(`image ${image}`, 'has no configuration and no build; builders delete its remains');
     }
     const failure = isReported ? undefined : unresolvedFailure(images, image);

@@ -151,16 +151,16 @@ export class AbandonedProviders implements Controller {
       if (!this.served.has(place.provider)) return 'done';
       this.abandoned.add(key);
       log.warn(
-        'No pool hands out these ready nodes, because no launcher serves their pool with their label: delete them ' +
-          'with "nodepool delete", or configure the pool again',
+        'No pool hands out these ready nodes, because no launcher serves their pool with their label: start its ' +
+          'launcher, configure the pool again, or delete them with "nodepool delete"',
         { ...place, nodes: count },
       );
     } else if (this.isConfigured(place.provider)) return 'done';
     else {
       this.abandoned.add(key);
       log.warn(
-        'No launcher serves the provider of these nodes, so they are not deleted: configure it again to delete them, ' +
-          'or remove its records with "nodepool erase"',
+        'No launcher serves the provider of these nodes, so they are not deleted: start its launcher, or configure it ' +
+          'again; only if its cloud no longer exists, remove its records with "nodepool erase"',
         { ...place, nodes: count },
       );
     }

@@ -149,7 +149,10 @@ export class PoolScheduler {
       this.waiting.enter(requestClass);
       this.awaitingPermit.add(requestClass);
       concurrency.wait(this.wake, priority);
-      const reason = 'the provider works on as many requests as max-concurrency allows';
+      const isDrained = this.pool.provider.config.maxConcurrency === 0;
+      const reason = isDrained
+        ? 'the provider is paused (max-concurrency: 0)'
+        : 'the provider works on as many requests as max-concurrency allows';
       recordWait(this.pool, entry.id, 'waits for its turn', { kind: 'limit', reason });
       return WAIT;
     }

@@ -211,6 +211,8 @@ it('shows ready nodes whose pool was renamed, and not those that requests can ge
     'Provider demo has 1 ready node that no pool hands out',
     `pool former, label small: ${ids[1]!}`,
   ]);
+  expect(await site!.explain(`node/${ids[0]!}`)).toContain('Ready, and free for any request.');
+  expect(await site!.explain(`node/${ids[1]!}`)).toContain('Ready, but no registered pool hands it out.');
 });
 
 it('the capacity tells what the limits of pools, providers and tenants leave, and what labels need', async () => {

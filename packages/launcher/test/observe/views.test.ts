@@ -169,7 +169,7 @@ describe('a launcher that leaves', () => {
     const waiting = await world.submit(['small']);
     await world.clock.advance(10_000);
     expect(await problems()).toEqual([]);
-    const why = 'launcher launcher2, which served this pool, has left; the request waits 30 s for it.';
+    const why = 'launcher launcher2 has left, or no longer serves this pool; the request waits 30 s for it.';
     expect(await site.explain(`request/${waiting}`)).toContain(why);
     // The pool of this launcher declines the request once the other one does not return.
     await world.inState(waiting, 'failed');
@@ -184,13 +184,13 @@ describe('a launcher that leaves', () => {
         effect: '1 in use is not deleted after use, 1 is neither used nor deleted',
         remedy: expect.stringMatching(/^Start the launcher on launcher2, or .*Only if its cloud no longer exists/),
       },
-      { kind: 'failed-requests' },
+      { kind: 'failed-requests', remedy: 'Start the launcher on launcher2, or add the label to another pool.' },
     ]);
     expect((await problems())[0]?.since).toBeCloseTo(left, 0);
     await world.during(world.requestor.giveBack(used));
     await world.launcher([provider('demo', [pool('main', ['small'])])], 'launcher2');
     await world.clock.advance(10_000);
-    expect((await problems()).map(({ kind }) => kind)).toEqual(['failed-requests']);
+    expect((await problems()).map(({ title }) => title)).toEqual(['1 request for the label small failed; it is over']);
   });
 });
 
@@ -198,9 +198,11 @@ it('failed requests for labels that no single pool has are not over while their 
   site = await StatusSite.start(world, [provider('demo', [pool('main', ['small']), pool('other', ['large'])])]);
   await world.inState(await world.submit(['small', 'large']), 'failed');
   expect((await site.get<StatusModel.OverviewDocument>('overview')).problems).toMatchObject([
-    { title: '1 request for the label small failed', severity: 'warning' },
-    { title: '1 request for the label large failed', severity: 'warning' },
+    { title: '1 request for the labels large, small failed', severity: 'warning' },
   ]);
+  await world.served(['small']);
+  await world.served(['large']);
+  expect((await site.get<StatusModel.OverviewDocument>('overview')).problems).toMatchObject([{ severity: 'warning' }]);
 });
 
 it('a drained pool of this launcher serves no label, and has no capacity', async () => {
@@ -209,7 +211,7 @@ it('a drained pool of this launcher serves no label, and has no capacity', async
   await world.clock.advance(5000);
   const drained = 'lets requests wait for capacity or a limit, or is drained';
   expect(await site.explain('label/small')).toContain(drained);
-  expect(await site.explain(`request/${id}`)).toContain('as many requests as max-concurrency allows');
+  expect(await site.explain(`request/${id}`)).toContain('the provider is paused (max-concurrency: 0)');
   expect((await site.get<{ pools: unknown }>('capacity')).pools).toMatchObject([
     { pool: 'main', free: { instances: 0 } },
   ]);

@@ -1,7 +1,7 @@
 /** Explains a node: the work on it, the program that does the work, and what the work waits for. */
 
 import { slotPlaceOf } from '@nodepool/core';
-import { backingSlots, slotText, type NodeEntry } from '@nodepool/store';
+import { backingSlots, isOffered, slotText, type NodeEntry } from '@nodepool/store';
 import type { Explanation } from './explanation-text.js';
 import type { NodeLife } from '../timeline/node-life.js';
 import { explainDecisions, explainLife, latestDecision, sentence, type ExplanationSources } from './explanation.js';
@@ -14,7 +14,9 @@ export function explainNode(sources: ExplanationSources, id: string): Explanatio
   const life = sources.timelines.node(id);
   if (entry === undefined && decided.length === 0 && life === undefined) return undefined;
   const work = entry === undefined ? undefined : workOn(sources, id);
-  const sentences = [entry === undefined ? 'The node is deleted.' : `${summaryOf(entry)}.`];
+  const sentences = [
+    entry === undefined ? 'The node is deleted.' : `${summaryOf(entry, isOffered(sources.store, entry.node))}.`,
+  ];
   const lost = interruptionOf(entry);
   if (lost !== undefined) sentences.push(sentence(lost));
   const slots = entry === undefined ? undefined : slotsOf(sources, entry);
@@ -89,7 +91,7 @@ function factsOfLife(life: NodeLife | undefined): Explanation['facts'] {
   return { type: labels, provider, pool, allocated_to: request };
 }
 
-function summaryOf({ node, locked }: NodeEntry): string {
+function summaryOf({ node, locked }: NodeEntry, offered: boolean): string {
   const forRequest = node.allocated_to === null ? '' : ` for request ${node.allocated_to}`;
   switch (node.state) {
     case 'init':
@@ -101,7 +103,8 @@ function summaryOf({ node, locked }: NodeEntry): string {
         : `Its launch${forRequest} (${attempt}) was interrupted: a launcher resumes it, or deletes the node if no request needs it`;
     }
     case 'ready':
-      return node.allocated_to === null ? 'Ready, and free for any request' : `Ready, and handed out${forRequest}`;
+      if (node.allocated_to !== null) return `Ready, and handed out${forRequest}`;
+      return offered ? 'Ready, and free for any request' : 'Ready, but no registered pool hands it out';
     case 'in-use':
       return locked ? 'In use by its requestor' : 'In use, but its requestor has unlocked it: to be deleted';
     case 'hold':

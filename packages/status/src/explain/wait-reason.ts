@@ -36,7 +36,16 @@ export interface WaitReason {
 type Sources = Pick<ExplanationSources, 'store' | 'activity' | 'timelines' | 'queuePosition' | 'clock'>;
 
 /** Reasons by likelihood of being served soon. A pool of another launcher may be about to serve the request. */
-const WAIT_RANK = { limit: 0, order: 1, elsewhere: 2, capacity: 3, image: 4, paused: 5, leaves: 6 } as const;
+const WAIT_RANK = {
+  limit: 0,
+  order: 1,
+  elsewhere: 2,
+  capacity: 3,
+  image: 4,
+  paused: 5,
+  returning: 6,
+  leaves: 7,
+} as const;
 
 const MAX_LABELS = 8;
 
@@ -77,23 +86,35 @@ export class WaitReasons {
     const life = timelines.request(queuePosition?.first ?? request.id);
     const waits = new Map((life?.poolWaits() ?? []).map((wait) => [wait.pool, wait]));
     const since = sinceOf(this.sources, request);
-    const ranked: Ranked[] = [];
+    const departed = this.departed.filter(({ pool }) => isCandidate(request, pool));
+    const returnable = this.sources.clock.now() - POOL_RETURN_MS;
+    const returns = departed.filter(({ left }) => left > returnable);
+    const preferred = this.preferredProvider(request, returns);
+    const ranked: Ranked[] = returns.map(returning);
     for (const pool of this.pools) {
       if (!isCandidate(request, pool)) continue;
       const name = `${pool.provider_name}/${pool.name}`;
       const where = { pool: name, launcher: pool.hostname };
       const wait = waits.get(name);
       const activity = this.own.get(pool.id);
-      if (activity === undefined) ranked.push(foreign(pool, request, where, since));
+      if (activity === undefined && preferred !== undefined && preferred !== pool.provider_name) {
+        ranked.push(leftTo(preferred, where, since));
+      } else if (activity === undefined) ranked.push(foreign(pool, request, where, since));
       else if (wait === undefined) ranked.push(undecided(activity, life?.refusalOf(name), where, since));
       else ranked.push(this.ofWait(request, wait, where, queuePosition, pool.provider_name));
     }
-    const departed = this.departed.filter(({ pool }) => isCandidate(request, pool));
-    const returnable = this.sources.clock.now() - POOL_RETURN_MS;
-    for (const { pool, left } of departed) if (left > returnable) ranked.push(returning(pool, left));
     if (ranked.length === 0) return [none(request, since, departed.at(-1))];
     ranked.sort((a, b) => a.rank - b.rank || a.reason.since - b.reason.since);
     return withoutRepeats(ranked.map(({ reason }) => reason));
+  }
+
+  /** Returns the provider that the request asks for, if others leave it to this one. */
+  private preferredProvider(request: NodeRequest, returns: readonly DepartedPool[]): string | undefined {
+    const { provider } = request;
+    if (provider === null) return undefined;
+    const isPreferred = (pool: PoolComponentData): boolean =>
+      pool.provider_name === provider && isCandidate(request, pool);
+    return this.pools.some(isPreferred) || returns.some(({ pool }) => isPreferred(pool)) ? provider : undefined;
   }
 
   private ofWait(
@@ -166,12 +187,19 @@ function foreign(pool: PoolComponentData, { node_types: labels }: NodeRequest, w
   return { rank, reason: { ...where, phase: 'elsewhere', text, since, missing: null, heldBy: [], heldByMore: 0 } };
 }
 
+/** Returns the reason for a pool of another launcher that leaves the request to the provider that it asks for. */
+function leftTo(provider: string, where: Where, since: number): Ranked {
+  const nothing = { missing: null, heldBy: [], heldByMore: 0 };
+  const text = `it leaves the request to provider ${provider}, which the request asks for.`;
+  return { rank: WAIT_RANK.leaves, reason: { ...where, ...nothing, phase: 'elsewhere', text, since } };
+}
+
 /** Returns the reason for a pool whose launcher may be restarting. */
-function returning({ provider_name: provider, name, hostname }: PoolComponentData, left: number): Ranked {
-  const text = `launcher ${hostname}, which served this pool, has left; the request waits ${POOL_RETURN_MS / 1000} s for it.`;
+function returning({ pool: { provider_name: provider, name, hostname }, left }: DepartedPool): Ranked {
+  const text = `launcher ${hostname} has left, or no longer serves this pool; the request waits ${POOL_RETURN_MS / 1000} s for it.`;
   const where = { pool: `${provider}/${name}`, launcher: hostname };
   const nothing = { missing: null, heldBy: [], heldByMore: 0 };
-  return { rank: WAIT_RANK.leaves, reason: { ...where, ...nothing, phase: 'elsewhere', text, since: left } };
+  return { rank: WAIT_RANK.returning, reason: { ...where, ...nothing, phase: 'elsewhere', text, since: left } };
 }
 
 function undecided(pool: PoolActivity, refusal: string | undefined, where: Where, since: number): Ranked {
@@ -212,7 +240,7 @@ function none(
   const text = `${others} has ${names}.`;
   if (last === undefined) return { ...nothing, phase: 'none', text, launcher: null, since };
   const { hostname: launcher, provider_name: provider, name } = last.pool;
-  const had = `Pool ${provider}/${name} had it until launcher ${launcher} left.`;
+  const had = `Pool ${provider}/${name} of launcher ${launcher} had it before.`;
   return { ...nothing, phase: 'none', text: `${text} ${had}`, launcher, since: Math.max(since, last.left) };
 }
 

@@ -88,6 +88,12 @@ export class ComponentStore {
     }
   }
 
+  /** Returns true if a launcher of the host is registered. */
+  hasLauncher(hostname: string): boolean {
+    for (const { component } of this.all('launcher')) if (component.hostname === hostname) return true;
+    return false;
+  }
+
   /** Returns the pools that this process has seen leave the registry, and that have not returned. */
   departedPools(): Iterable<DepartedPool> {
     return this.departed.values();

@@ -110,7 +110,8 @@ export function describePool(
   { state, paused, paused_labels: closed = [], trouble, unready_labels: reasons = {} }: PoolComponentData,
   labels: readonly string[] = [],
 ): string {
-  if (state !== 'running') return `is ${state}`;
+  // A pool whose cloud does not answer remains `initializing`.
+  if (state !== 'running' && (trouble === undefined || trouble === null)) return `is ${state}`;
   const unready = labels.find((label) => Object.hasOwn(reasons, label));
   if (unready !== undefined) return `cannot serve it: ${reasons[unready] ?? ''}`;
   const isClosed = labels.some((label) => closed.includes(label));

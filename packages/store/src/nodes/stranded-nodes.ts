@@ -1,11 +1,20 @@
 /** Finds ready nodes that no request can get, e.g. because their pool was renamed. */
 
 import type { NodeEntry } from './node-entry.js';
+import type { Node } from '@nodepool/core';
 import type { ComponentStore } from '../components/component-store.js';
 import type { NodeStore } from './node-store.js';
 
 /** Time for launchers to restart or to change their configuration, in seconds. */
 const GRACE_S = 600;
+
+/** Returns true if a registered pool hands out ready nodes like this one. */
+export function isOffered({ components }: { readonly components: ComponentStore }, node: Node): boolean {
+  return [...components.pools()].some(
+    ({ provider_name: provider, name, supported_labels: labels }) =>
+      provider === node.provider && name === node.pool && node.type.some((label) => labels.includes(label)),
+  );
+}
 
 /**
  * Returns the unlocked nodes, by id, that have been ready for ten minutes although no registered pool has them with one

@@ -346,6 +346,8 @@ describe('the description of a pool', () => {
 
   it('names what keeps requests for a label away', () => {
     expect(says({ state: 'initializing' }, ['small'])).toBe('is initializing');
+    const silent = { state: 'initializing', trouble } as const;
+    expect(says(silent, ['small'])).toBe('launches no nodes; its provider is unreachable: no answer');
     expect(says({ unready_labels: { small: 'no image' } }, ['small'])).toBe('cannot serve it: no image');
     expect(says({ unready_labels: { small: 'no image' } }, ['other'])).toBe(SERVES_REQUESTS);
     expect(says({ trouble }, ['small'])).toBe('launches no nodes; its provider is unreachable: no answer');

@@ -1,13 +1,14 @@
 /** Problems of disk images and their builders. */
 
 import type { ImageStatus, Problem, ReasonGroup, UploadStatus } from '../../client/model.js';
+import { failedFor } from './labels.js';
 import { counted, effectOf, type ProblemSources } from './sources.js';
 
 export function imageProblems({ images, reasons, builders, failed, now }: ProblemSources): Problem[] {
   const problems = images.flatMap((image) => [
-    ...[imageProblem(image, { reasons, failed, now }) ?? []].flat(),
-    ...reviewProblems(image, now),
+    ...[imageProblem(image, { reasons, failed, builders, now }) ?? []].flat(),
     ...withoutBuilder(image, builders),
+    ...reviewProblems(image, now),
   ]);
   if (images.length > 0 && builders.length === 0) {
     problems.push({
@@ -41,14 +42,15 @@ function withoutBuilder({ name, requested, paused }: ImageStatus, builders: Prob
       cause: 'image',
       details: [],
       effect: 'the requested build does not start',
-      remedy: 'Start the builder of the image, or add the image to the configuration of one.',
+      remedy:
+        'Start the builder of the image, or add the image, with a provider or formats, to the configuration of one.',
     },
   ];
 }
 
 function imageProblem(
   image: ImageStatus,
-  { reasons, failed, now }: Pick<ProblemSources, 'reasons' | 'failed' | 'now'>,
+  { reasons, failed, builders, now }: Pick<ProblemSources, 'reasons' | 'failed' | 'builders' | 'now'>,
 ): Problem | undefined {
   const { name, labels, uploads, builds, lastFailure } = image;
   const common = {
@@ -62,12 +64,13 @@ function imageProblem(
     lastFailure === null || lastFailure.log === null
       ? 'Read the log of the builder.'
       : `Read ${lastFailure.log} on ${lastFailure.builder ?? 'the builder'}.`;
+  const [unbuilt] = withoutBuilder(image, builders);
   const remedy = isBuilding
     ? `${log} A new build is running.`
-    : `${log} \`nodepool image-build ${name}\` starts a build.`;
+    : (unbuilt?.remedy ?? `${log} \`nodepool image-build ${name}\` starts a build.`);
   if (labels.length > 0 && !uploads.some(isUsable)) {
     const waiting = waitingForLabels(reasons, labels);
-    const refused = labels.flatMap((label) => failed.get(label) ?? []);
+    const refused = failedFor(failed, labels);
     const failures = refused.reduce((sum, { count }) => sum + count, 0);
     const times = [...waiting.map(({ oldest }) => oldest), ...refused.map(({ first }) => first)];
     const effects = [

@@ -11,7 +11,7 @@ import { labelsStatus } from '../labels.js';
 import { providersStatus } from '../providers.js';
 import { acceptedByProvider, reasonsOf } from '../requests.js';
 import { imageProblems } from './images.js';
-import { failedByLabel, labelProblems } from './labels.js';
+import { failedRequests, labelProblems } from './labels.js';
 import { configurationProblems, recordProblems, suspendedDeletions, zookeeperProblems } from './programs.js';
 import { launcherProblems } from './launchers.js';
 import { damagedBackingProblems, strandedNodesProblems, stuckDeletions } from './nodes.js';
@@ -59,7 +59,7 @@ export const problemsOf = oncePerMoment((observed): readonly Problem[] => {
     labels: labelsStatus(observed),
     reasons: reasonsOf(observed).groups(),
     accepted: acceptedByProvider(observed),
-    failed: failedByLabel(observed),
+    failed: failedRequests(observed),
     images: imagesStatus(observed),
     builders: [...store.components.all('builder')].map(({ component }) => component),
     now: clock.now() / 1000,
@@ -114,7 +114,8 @@ function lastServed({ store }: Observed, providers: readonly ProviderStatus[]): 
       const recorded = [...new Set(launchers)].flatMap((id) => POOL_ID.exec(id)?.[1] ?? []);
       const hosts = seen.length === 0 ? recorded : seen.map(({ pool }) => pool.hostname);
       const left = seen.length === 0 ? null : Math.max(...seen.map((each) => each.left)) / 1000;
-      return [name, { hosts: [...new Set(hosts)].sort(), left }];
+      const isRunning = hosts.some((host) => store.components.hasLauncher(host));
+      return [name, { hosts: [...new Set(hosts)].sort(), isRunning, left }];
     }),
   );
 }

@@ -1,13 +1,27 @@
 /** Problems of labels: no pool has them, or their requests fail. */
 
 import { MIN_READY_REQUESTOR } from '@nodepool/core';
-import type { PoolComponentData } from '@nodepool/store';
+import { POOL_RETURN_MS, type PoolComponentData } from '@nodepool/store';
 import type { RefusalCause } from '../../facts/timeline-recorder.js';
 import { groupBy, shortened, type Observed } from '../sources.js';
 import type { LabelStatus, Problem } from '../../client/model.js';
-import { counted, effectOf, MAX_NAME, withRest, type FailedRequests, type ProblemSources } from './sources.js';
+import {
+  counted,
+  effectOf,
+  MAX_NAME,
+  withRest,
+  type FailedRequests,
+  type FormerPool,
+  type ProblemSources,
+} from './sources.js';
 
 const MAX_LABELS = 5;
+const ADD_LABEL = 'Add the label to a pool, or correct the jobs that ask for it.';
+/**
+ * Time in seconds for which no pool may have a label before that is a problem: a request that all pools decline one
+ * after the other fails within this time.
+ */
+const LASTS_SECONDS = 10;
 /** Time in ms for which failed requests are a problem. */
 const FAILED_MS = 3_600_000;
 /** Time in seconds for which failed requests are shown after a later request for the label was fulfilled. */
@@ -16,7 +30,10 @@ const OVER_SECONDS = 300;
 export function labelProblems(sources: ProblemSources): Problem[] {
   const { labels, failed, images, now } = sources;
   const unready = unreadyLabels(sources);
-  const withoutPool = labels.filter(({ waiting, reason }) => waiting > 0 && reason?.phase === 'none');
+  const running = new Set(sources.launchers.map(({ hostname }) => hostname));
+  const withoutPool = labels.filter(
+    ({ waiting, reason }) => waiting > 0 && reason?.phase === 'none' && now - reason.since >= LASTS_SECONDS,
+  );
   const named = new Set([
     ...withoutPool.map(({ name }) => name),
     // The problems of labels that are not ready count their failed requests, too.
@@ -25,11 +42,14 @@ export function labelProblems(sources: ProblemSources): Problem[] {
     ...images.filter(({ uploads }) => !uploads.some(({ state }) => state === 'ready')).flatMap((image) => image.labels),
   ]);
   return [
-    ...withoutPool.filter(({ name }) => !unready.some((group) => group.labels.includes(name))).map(poolMissing),
+    ...withoutPool
+      .filter(({ name }) => !unready.some((group) => group.labels.includes(name)))
+      .map((label) => poolMissing(label, running)),
     ...unready.map((group) => notReady(group, sources)),
-    ...[...failed]
-      .filter(([name, { served }]) => !named.has(name) && (served === undefined || now - served < OVER_SECONDS))
-      .map(([name, requests]) => failing(name, requests)),
+    ...failed
+      .filter(({ labels: wanted }) => !wanted.some((name) => named.has(name)))
+      .filter(({ served }) => served === undefined || now - served < OVER_SECONDS)
+      .map(failing),
   ];
 }
 
@@ -46,7 +66,9 @@ function unreadyLabels({ providers }: ProblemSources): UnreadyLabels[] {
   return providers
     .filter(({ state }) => state === 'serving' || state === 'degraded')
     .flatMap(({ name: provider, pools }) =>
-      pools.flatMap(({ name, obstacles }) => {
+      pools.flatMap(({ name, obstacles, usage }) => {
+        // Operators drain a pool with `max-servers: 0`.
+        if (usage.some(({ resource, limit }) => resource === 'instances' && limit === 0)) return [];
         const found = obstacles.flatMap(({ label, reason, cause }) =>
           cause === 'configuration' || cause === 'limit'
             ? [{ label, reason: reason.replace(`label ${label} `, ''), cause }]
@@ -73,7 +95,7 @@ function notReady({ pool, reason, cause, labels: unready }: UnreadyLabels, sourc
   const waiting = sources.labels
     .filter(({ name }) => unready.includes(name))
     .reduce((sum, each) => sum + each.waiting, 0);
-  const failed = unready.flatMap((label) => sources.failed.get(label) ?? []);
+  const failed = failedFor(sources.failed, unready);
   const failures = failed.reduce((sum, { count }) => sum + count, 0);
   const effects = [effectOf(waiting), failures === 0 ? null : `${counted(failures, 'request')} failed`];
   const isAlone = others.length < unready.length;
@@ -103,7 +125,7 @@ function notReady({ pool, reason, cause, labels: unready }: UnreadyLabels, sourc
   };
 }
 
-function poolMissing({ name, waiting, oldest, reason, pools }: LabelStatus): Problem {
+function poolMissing({ name, waiting, oldest, reason, pools }: LabelStatus, running: ReadonlySet<string>): Problem {
   const launcher = reason?.launcher ?? null;
   return {
     kind: 'label-without-pool',
@@ -116,38 +138,45 @@ function poolMissing({ name, waiting, oldest, reason, pools }: LabelStatus): Pro
     details: reason === null || (pools.length === 0 && launcher === null) ? [] : [reason.text],
     effect: effectOf(waiting),
     remedy:
-      launcher !== null
+      launcher !== null && !running.has(launcher)
         ? `Start the launcher on ${launcher}, or add the label to another pool.`
         : pools.length === 0
-          ? 'Add the label to a pool, or correct the jobs that ask for it.'
+          ? ADD_LABEL
           : '`nodepool explain request ID` shows why its pools declined. Repair what they name.',
   };
 }
 
-function failing(name: string, requests: FailedRequests): Problem {
-  const { count, first, reason, cause: refused, served, hasPool } = requests;
+function failing({ labels, ...requests }: FailedRequests): Problem {
+  const { count, first, reason, cause: refused, served, hasPool, lastPool } = requests;
   // A pool that has the labels now ends the cause of requests that failed because no pool had them.
-  const isOver = served !== undefined || (refused === 'label' && hasPool);
+  const isOver = hasPool && (served !== undefined || refused === 'label');
   const { cause, remedy } = REFUSALS[refused ?? 'launch'];
+  const named = shortened(labels.join(', '), MAX_NAME);
+  const had =
+    lastPool === undefined ? [] : [`Pool ${lastPool.pool} of launcher ${lastPool.launcher} had the labels before.`];
   return {
     kind: 'failed-requests',
     severity: isOver ? 'info' : 'warning',
-    key: `failed ${name}`,
-    title: `${counted(count, 'request')} for the label ${shortened(name, MAX_NAME)} failed${isOver ? '; it is over' : ''}`,
-    subject: { kind: 'label', id: name },
+    key: `failed ${labels.join(' ')}`,
+    title: `${counted(count, 'request')} for the ${labels.length === 1 ? 'label' : 'labels'} ${named} failed${isOver ? '; it is over' : ''}`,
+    subject: { kind: 'label', id: labels[0] ?? '' },
     since: first,
     cause,
-    details: reason === undefined ? [] : [shortened(reason)],
+    details: [...(reason === undefined ? [] : [shortened(reason)]), ...had],
     effect: isOver
-      ? `none: ${served === undefined ? 'a pool has the labels now' : 'later requests for the label were fulfilled'}`
+      ? `none: ${served === undefined ? 'a pool has the labels now' : 'later requests for the same were fulfilled'}`
       : null,
-    remedy: isOver ? null : remedy,
+    remedy: isOver ? null : lastPool === undefined ? remedy : remedyFor(lastPool),
   };
+}
+
+function remedyFor({ launcher, isRunning }: FormerPool): string {
+  return isRunning ? ADD_LABEL : `Start the launcher on ${launcher}, or add the label to another pool.`;
 }
 
 /** Causes and remedies of failed requests, by the kind of the refusal that was recorded with them. */
 const REFUSALS: Readonly<Record<RefusalCause, Pick<Problem, 'cause'> & { readonly remedy: string }>> = {
-  label: { cause: 'configuration', remedy: 'Add the label to a pool, or correct the jobs that ask for it.' },
+  label: { cause: 'configuration', remedy: ADD_LABEL },
   limit: {
     cause: 'limit',
     remedy: 'Change what the reason names: raise the limit, or ask for fewer or smaller nodes together.',
@@ -171,41 +200,59 @@ const REFUSALS: Readonly<Record<RefusalCause, Pick<Problem, 'cause'> & { readonl
   },
 };
 
-/** Returns the failed requests of the last hour by label, except those for min-ready, which the launcher retries. */
-export function failedByLabel({ status, store, clock }: Observed): ReadonlyMap<string, FailedRequests> {
-  const pools = [...store.components.pools()];
+/** Returns the failed requests of the last hour, except those for min-ready, which the launcher retries. */
+export function failedRequests({ status, store, clock }: Observed): readonly FailedRequests[] {
   const failed = new Map<string, FailedRequests>();
+  const now = clock.now();
   for (const life of status.recorder.timelines.failedRequests.newestFirst()) {
     const { facts, end = 0, ended } = life;
-    if (end < clock.now() - FAILED_MS) break;
+    if (end < now - FAILED_MS) break;
     if (facts.requestor === MIN_READY_REQUESTOR) continue;
-    for (const label of new Set(facts.labels)) {
-      const newest = failed.get(label) ?? {
-        ...{ reason: ended?.reason, cause: ended?.cause, last: end / 1000, served: undefined, count: 0 },
-        hasPool: ended?.cause === 'label' && pools.some((pool) => hasLabels(pool, facts.labels)),
-      };
-      failed.set(label, { ...newest, first: end / 1000, count: newest.count + 1 });
-    }
+    const labels = [...new Set(facts.labels)].sort();
+    const key = JSON.stringify(labels);
+    const newest = failed.get(key) ?? {
+      ...{ labels, count: 0, served: undefined, reason: ended?.reason, cause: ended?.cause, last: end / 1000 },
+      ...poolsFor(store, labels, now),
+    };
+    failed.set(key, { ...newest, first: end / 1000, count: newest.count + 1 });
   }
-  return failed.size === 0 ? failed : withServed(failed, status);
+  return failed.size === 0 ? [] : withServed([...failed.values()], status);
 }
 
-function hasLabels({ supported_labels: supported }: PoolComponentData, labels: readonly string[]): boolean {
-  return labels.every((label) => supported.includes(label));
+/** Returns the requests that wanted one of the labels. */
+export function failedFor(failed: readonly FailedRequests[], labels: readonly string[]): readonly FailedRequests[] {
+  return failed.filter((requests) => requests.labels.some((label) => labels.includes(label)));
+}
+
+function poolsFor(
+  { components }: Observed['store'],
+  labels: readonly string[],
+  now: number,
+): Pick<FailedRequests, 'hasPool' | 'lastPool'> {
+  const hasLabels = ({ supported_labels: supported }: PoolComponentData): boolean =>
+    labels.every((label) => supported.includes(label));
+  const last = [...components.departedPools()].filter(({ pool }) => hasLabels(pool)).at(-1);
+  const mayReturn = last !== undefined && now - last.left < POOL_RETURN_MS;
+  if (mayReturn || [...components.pools()].some(hasLabels)) return { hasPool: true, lastPool: undefined };
+  if (last === undefined) return { hasPool: false, lastPool: undefined };
+  const { provider_name: provider, name, hostname: launcher } = last.pool;
+  return {
+    hasPool: false,
+    lastPool: { pool: `${provider}/${name}`, launcher, isRunning: components.hasLauncher(launcher) },
+  };
 }
 
 /** Adds the times at which the labels were served for the first time after their last failure. */
-function withServed(
-  failed: ReadonlyMap<string, FailedRequests>,
-  { recorder }: Observed['status'],
-): ReadonlyMap<string, FailedRequests> {
-  const oldest = Math.min(...[...failed.values()].map(({ last }) => last));
-  const served = new Map<string, number>();
+function withServed(failed: readonly FailedRequests[], { recorder }: Observed['status']): readonly FailedRequests[] {
+  const oldest = Math.min(...failed.map(({ last }) => last));
+  const served = new Map<FailedRequests, number>();
   for (const { facts, end = 0, ended } of recorder.timelines.endedRequests.newestFirst()) {
     if (end / 1000 < oldest) break;
     if (ended?.result !== 'fulfilled') continue;
-    for (const label of facts.labels)
-      if (end / 1000 > (failed.get(label)?.last ?? Infinity)) served.set(label, end / 1000);
+    for (const requests of failed) {
+      const isSame = requests.labels.every((label) => facts.labels.includes(label));
+      if (isSame && end / 1000 > requests.last) served.set(requests, end / 1000);
+    }
   }
-  return new Map([...failed].map(([label, requests]) => [label, { ...requests, served: served.get(label) }]));
+  return failed.map((requests) => ({ ...requests, served: served.get(requests) }));
 }

@@ -50,7 +50,7 @@ export function strandedNodesProblems({ stranded }: ProblemSources): Problem[] {
       cause: 'configuration',
       details: withRest(details.slice(0, 3), details.length),
       effect: 'no request gets them',
-      remedy: 'Delete them with `nodepool delete ID`, or configure their pool and label again.',
+      remedy: 'Start the launcher of their pool, configure their pool and label again, or `nodepool delete ID`.',
     };
   });
 }

@@ -92,13 +92,14 @@ export function providerProblems(provider: ProviderStatus, sources: ProblemSourc
 }
 
 function unserved({ name: provider, groups }: ProviderStatus, { lastServed, now }: ProblemSources): Problem[] {
-  const { hosts, left } = lastServed.get(provider) ?? { hosts: [], left: null };
+  const { hosts, isRunning, left } = lastServed.get(provider) ?? { hosts: [], isRunning: false, left: null };
   // A launcher that restarts returns within this time.
   if (left !== null && now - left < POOL_RETURN_MS / 1000) return [];
   const name = shortened(provider, MAX_NAME);
   const total = Object.values(groups).reduce((sum, count) => sum + count, 0);
   const used = groups['in use'];
   const places = hosts.slice(0, MAX_HOSTS).join(', ');
+  const start = hosts.length === 0 ? 'Start a launcher that serves it' : `Start the launcher on ${places}`;
   return [
     {
       kind: 'provider-unserved',
@@ -114,8 +115,8 @@ function unserved({ name: provider, groups }: ProviderStatus, { lastServed, now 
         ...(used === total ? [] : [`${total - used} ${total - used === 1 ? 'is' : 'are'} neither used nor deleted`]),
       ].join(', '),
       remedy:
-        `Start ${hosts.length === 0 ? 'a launcher that serves it' : `the launcher on ${places}`}, or configure the ` +
-        `provider again. Only if its cloud no longer exists, \`nodepool erase ${name}\` removes the records; ` +
+        `${isRunning ? 'Configure the provider again' : `${start}, or configure the provider again`}. Only if its cloud no ` +
+        `longer exists, \`nodepool erase ${name}\` removes the records; ` +
         'instances that exist then run on.',
     },
   ];
@@ -278,7 +279,7 @@ export function fullPools({ reasons, providers, now }: ProblemSources): Problem[
         details: [text],
         effect: effectOf(others.reduce((sum, { count }) => sum + count, largest.count)),
         remedy: isLimit
-          ? 'Raise the limit if the cloud allows more, or wait until nodes are returned.'
+          ? 'Raise the limit that the reason names if the cloud allows more, or wait until nodes are returned.'
           : 'Wait until the cloud has capacity, or configure another zone or size.',
       },
     ];

@@ -8,8 +8,10 @@ import type { ImageStatus, LabelStatus, ProviderStatus, ReasonGroup } from '../.
 /** Maximum length of names in titles. */
 export const MAX_NAME = 80;
 
-/** Requests for one label that failed. */
+/** Requests for the same labels that failed. */
 export interface FailedRequests {
+  /** Sorted, each once. */
+  readonly labels: readonly string[];
   readonly count: number;
   /** Unix seconds of the first of them. */
   readonly first: number;
@@ -19,15 +21,29 @@ export interface FailedRequests {
   readonly cause: RefusalCause | undefined;
   /** Unix seconds of the last of them. */
   readonly last: number;
-  /** True if the last of them failed for lack of a pool, and a registered pool has its labels now. */
+  /** True if a pool has the labels now, or may return with them. */
   readonly hasPool: boolean;
-  /** Unix seconds at which a later request for the label was fulfilled; undefined if none was. */
+  /** The pool with the labels that left last; undefined if `hasPool`, or if none is known. */
+  readonly lastPool: FormerPool | undefined;
+  /** Unix seconds at which a later request for the labels was fulfilled; undefined if none was. */
   readonly served: number | undefined;
+}
+
+/** A pool that has left the registry. */
+export interface FormerPool {
+  /** As `provider/pool`. */
+  readonly pool: string;
+  /** Host of its launcher. */
+  readonly launcher: string;
+  /** True if that launcher is registered without it, e.g. because its configuration has changed. */
+  readonly isRunning: boolean;
 }
 
 export interface LastServed {
   /** Hosts of the launchers, sorted. */
   readonly hosts: readonly string[];
+  /** True if one of these launchers is registered without the provider. */
+  readonly isRunning: boolean;
   /** Unix seconds at which the last of them left; null: before the launcher of the page started. */
   readonly left: number | null;
 }
@@ -76,8 +92,8 @@ export interface ProblemSources {
   readonly reasons: readonly ReasonGroup[];
   /** Numbers of requests that are accepted and not fulfilled, by provider. */
   readonly accepted: ReadonlyMap<string, number>;
-  /** Requests that failed in the last hour, by label. */
-  readonly failed: ReadonlyMap<string, FailedRequests>;
+  /** Requests that failed in the last hour. */
+  readonly failed: readonly FailedRequests[];
   readonly images: readonly ImageStatus[];
   /** The registered builders; other implementations do not name their images. */
   readonly builders: readonly Pick<ComponentData, 'images'>[];
