@@ -87,6 +87,8 @@ function endOf(life: RequestLife | undefined): string {
       return ` ${sentence(`It failed: ${life.ended.reason ?? 'every pool declined it'}`)}`;
     case 'cancelled':
       return ' Its requestor deleted it before it was served.';
+    case 'unseen':
+      return ' This launcher did not see how it ended; another one may have served it.';
     case undefined:
       return '';
   }

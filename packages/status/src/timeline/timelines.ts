@@ -15,6 +15,7 @@ import type {
   LaunchPlace,
   LaunchStage,
   Refusal,
+  RequestResult,
   TimelineRecorder,
   Wait,
 } from '../facts/timeline-recorder.js';
@@ -24,17 +25,22 @@ const MAX_ENDED = 5000;
 const MAX_FAILED = 2000;
 
 export interface TimelineOptions {
-  readonly store: Pick<Store, 'requests' | 'nodes' | 'components'>;
+  readonly store: Pick<Store, 'requests' | 'nodes' | 'components' | 'onComplete'>;
   readonly clock: Clock;
   /** Called with the error of a listener that failed. */
   readonly onError: (error: unknown) => void;
+  /**
+   * Returns true if this launcher, and no other one, reports what the pool with this id has done with a node, or what
+   * no pool has done (null). Default: this launcher reports everything.
+   */
+  readonly reports?: ((id: string, poolId: string | null) => boolean) | undefined;
 }
 
 /** Events for statistics. */
 export interface TimelineEvents {
   readonly requestEnded: Emitter<RequestLife>;
   readonly nodeEnded: Emitter<NodeLife>;
-  /** A phase of a node has ended; it has taken `ms` milliseconds. */
+  /** A phase of a node that this launcher reports has ended; it has taken `ms` milliseconds. */
   readonly nodePhase: Emitter<{ readonly life: NodeLife; readonly phase: NodePhase; readonly ms: number }>;
   readonly attempted: Emitter<{ readonly provider: string; readonly attempt: Attempt }>;
 }
@@ -46,15 +52,21 @@ export class Timelines implements TimelineRecorder {
   readonly endedNodes = new EndedLives<NodeLife>(MAX_ENDED);
   private readonly requests = new Map<string, RequestLife>();
   private readonly nodes = new Map<string, NodeLife>();
+  /** Ended requests that a pool of this launcher has not released yet; its result is more exact than the record. */
+  private readonly releasing = new Map<string, RequestLife>();
+  /** True while the store catches up: other launchers may have reported what this one sees now. */
+  private isBehind = false;
   /** Lives that had not ended when an earlier process stopped, until their records are seen. */
   private readonly interrupted = { requests: new Map<string, RequestLife>(), nodes: new Map<string, NodeLife>() };
   private readonly store: TimelineOptions['store'];
   private readonly clock: Clock;
+  private readonly reports: NonNullable<TimelineOptions['reports']>;
   private unsubscribe: (() => void)[] = [];
 
-  constructor({ store, clock, onError }: TimelineOptions) {
+  constructor({ store, clock, onError, reports = () => true }: TimelineOptions) {
     this.store = store;
     this.clock = clock;
+    this.reports = reports;
     this.events = {
       requestEnded: new Emitter(onError),
       nodeEnded: new Emitter(onError),
@@ -68,12 +80,18 @@ export class Timelines implements TimelineRecorder {
     const { requests, nodes } = this.store;
     for (const after of requests.all()) this.requestChanged({ id: after.id, before: undefined, after });
     for (const after of nodes.all()) this.nodeChanged({ id: after.id, before: undefined, after });
-    this.unsubscribe = [requests.onChange(this.requestChanged), nodes.onChange(this.nodeChanged)];
+    this.unsubscribe = [
+      requests.onChange(this.requestChanged),
+      nodes.onChange(this.nodeChanged),
+      this.store.onComplete((complete) => (this.isBehind = !complete)),
+    ];
   }
 
   stop(): void {
     for (const unsubscribe of this.unsubscribe) unsubscribe();
     this.unsubscribe = [];
+    for (const life of this.releasing.values()) this.events.requestEnded.emit(life);
+    this.releasing.clear();
   }
 
   request(id: string): RequestLife | undefined {
@@ -110,12 +128,29 @@ export class Timelines implements TimelineRecorder {
     this.requests.get(requestId)?.leaves(this.clock.now(), pool, refusal);
   }
 
+  accepting(requestId: string, pool: string): void {
+    this.requests.get(requestId)?.accepting(this.clock.now(), pool);
+  }
+
   taken(requestId: string, pool: string): void {
-    this.requests.get(requestId)?.taken(this.clock.now(), pool);
+    this.current(requestId)?.taken(pool);
+  }
+
+  settled(requestId: string, result: RequestResult, nodes: readonly string[] = []): void {
+    const life = this.current(requestId);
+    if (life !== undefined) life.settled = { result, nodes };
   }
 
   released(requestId: string, pool: string): void {
-    this.requests.get(requestId)?.released(this.clock.now(), pool);
+    const life = this.current(requestId);
+    if (life?.worker !== pool) return;
+    life.released(this.clock.now(), pool);
+    const { ended, settled } = life;
+    if (ended === undefined) return;
+    this.releasing.delete(requestId);
+    if (settled !== undefined && settled.result !== ended.result) life.ended = { ...ended, ...settled };
+    else if (settled === undefined && ended.result === 'cancelled') life.ended = { ...ended, result: 'unseen' };
+    this.reportRequest(life);
   }
 
   stage(nodeId: string, place: LaunchPlace, stage: LaunchStage, reason?: string): void {
@@ -137,10 +172,10 @@ export class Timelines implements TimelineRecorder {
     this.events.attempted.emit({ provider, attempt });
   }
 
-  private readonly requestChanged = ({ id, before, after }: Change<RequestEntry>): void => {
+  private readonly requestChanged = ({ id, before, after, wasFree = false }: Change<RequestEntry>): void => {
     const now = this.clock.now();
     if (after === undefined) {
-      if (before !== undefined) this.endRequest(id, now, { result: 'cancelled', ...NO_REASON, nodes: [] });
+      if (before !== undefined) this.requestDeleted(before, now, wasFree);
       return;
     }
     const { request } = after;
@@ -163,6 +198,25 @@ export class Timelines implements TimelineRecorder {
       this.endRequest(id, now, { result: 'failed', ...this.refusalOf(life, request), nodes: [] });
     }
   };
+
+  /**
+   * Ends a request whose record was deleted in an open state. If another launcher held it, or if changes before the
+   * deletion were not read, another launcher may have served or failed it.
+   */
+  private requestDeleted({ id, request }: RequestEntry, now: number, wasFree: boolean): void {
+    const life = this.requests.get(id);
+    if (life === undefined) return;
+    const { settled, worker, holder } = life;
+    if (settled !== undefined) {
+      const reason = settled.result === 'failed' ? this.refusalOf(life, request) : NO_REASON;
+      this.endRequest(id, now, { ...settled, ...reason });
+      return;
+    }
+    const isUnheld = wasFree && worker === undefined;
+    life.isReported = isUnheld && this.reports(id, null);
+    const result = isUnheld || holder !== undefined ? 'cancelled' : 'unseen';
+    this.endRequest(id, now, { result, ...NO_REASON, nodes: [] });
+  }
 
   /** Returns the reason of a failed request: the refusals of the pools that have its labels. */
   private refusalOf({ facts: { labels }, refusals }: RequestLife, request: NodeRequest): Reason {
@@ -201,8 +255,19 @@ export class Timelines implements TimelineRecorder {
       handedOver.handedOver(now, id);
       this.reportPhases(handedOver);
     }
+    if (life.worker === undefined) this.reportRequest(life);
+    else this.releasing.set(id, life);
+  }
+
+  private reportRequest(life: RequestLife): void {
+    if (life.settled !== undefined) life.isReported = true;
     // An earlier process or another launcher has counted it; every restart would count it again.
     if (!life.endedUnseen) this.events.requestEnded.emit(life);
+  }
+
+  /** Returns the life of a request that has not ended, or that a pool of this launcher has not released yet. */
+  private current(id: string): RequestLife | undefined {
+    return this.requests.get(id) ?? this.releasing.get(id);
   }
 
   private keepRequest(life: RequestLife): void {
@@ -229,11 +294,18 @@ export class Timelines implements TimelineRecorder {
       life = continued(this.interrupted.nodes, id, NodeLife.of(node, now));
       this.nodes.set(id, life);
     }
-    life.recorded(now, node, request !== undefined, request?.pool);
+    const pool = request?.worker ?? request?.pool;
+    // The records of nodes are created with the acceptance, whose result is known later.
+    const isOwn = pool === `${node.provider ?? ''}/${node.pool ?? ''}`;
+    life.recorded(now, node, request !== undefined, isOwn ? pool : undefined);
     this.reportPhases(life);
   };
 
   private reportPhases(life: NodeLife): void {
+    if (!life.hasClosed) return;
+    // A launch by this launcher goes on while it is not connected.
+    const isBehind = this.isBehind && !life.isLaunching;
+    if (isBehind || !this.reports(life.facts.id, life.launcher)) life.skipClosed();
     for (let closed = life.takeClosed(); closed !== undefined; closed = life.takeClosed()) {
       this.events.nodePhase.emit({ life, phase: closed.phase, ms: closed.ms });
     }

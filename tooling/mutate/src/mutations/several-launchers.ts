@@ -1,11 +1,87 @@
-/** Defects of the order of launchers and of late reads. */
+/** Defects of the order of launchers, of late reads, and of metrics that several launchers report. */
 
 import { inPackage, type Mutation } from '../mutation.js';
 
 const ORDER = ['precedence.test.ts', 'several-launchers.test.ts'];
 const LATE_READS = ['nodes/late-reads.test.ts'];
+const HISTOGRAMS = 'packages/launcher/test/observe/timelines.test.ts';
 
 export const SEVERAL_LAUNCHERS: readonly Mutation[] = [
+  ...inPackage('packages/status', [
+    {
+      id: 'report-every-request',
+      file: 'timeline/timelines.ts',
+      find: 'if (life.settled !== undefined) life.isReported = true;',
+      replace: 'life.isReported = true;',
+      breaks: 'The metrics of all launchers contain a request once.',
+      tests: ['reported-requests.test.ts'],
+      elsewhere: [HISTOGRAMS],
+    },
+    {
+      id: 'report-waiting-requests-everywhere',
+      file: 'timeline/timelines.ts',
+      find: 'isUnheld && this.reports(id, null);',
+      replace: 'isUnheld;',
+      breaks: 'One of the launchers reports a request that is withdrawn while it waits.',
+      tests: ['reported-requests.test.ts'],
+      elsewhere: [HISTOGRAMS],
+    },
+    {
+      id: 'report-unseen-as-cancelled',
+      file: 'timeline/timelines.ts',
+      find: "isUnheld || holder !== undefined ? 'cancelled' : 'unseen'",
+      replace: "'cancelled'",
+      breaks: 'A launcher claims no end of a request that another launcher held.',
+      tests: ['reported-requests.test.ts'],
+      elsewhere: [HISTOGRAMS],
+    },
+    {
+      id: 'report-old-states',
+      file: 'timeline/request-life.ts',
+      find: ' || this.settled !== undefined) return;',
+      replace: ') return;',
+      breaks: 'An old state of a request that this launcher has ended adds no phase.',
+      tests: ['reported-requests.test.ts'],
+    },
+    {
+      id: 'report-every-node',
+      file: 'timeline/timelines.ts',
+      find: 'if (isBehind || !this.reports(life.facts.id, life.launcher)) life.skipClosed();',
+      replace: '',
+      breaks: 'The metrics of all launchers contain a phase of a node once.',
+      tests: [],
+      elsewhere: [HISTOGRAMS],
+    },
+    {
+      id: 'report-missed-phases',
+      file: 'timeline/timelines.ts',
+      find: 'if (isBehind || !this',
+      replace: 'if (!this',
+      breaks: 'A launcher reports no phase of a node that ended while it was not connected.',
+      tests: [],
+      elsewhere: [HISTOGRAMS],
+    },
+  ]),
+  ...inPackage('packages/store', [
+    {
+      id: 'late-reads-ignored-at-deletion',
+      file: 'requests/request-store.ts',
+      find: 'isCurrent && caches.complete',
+      replace: 'true',
+      breaks: 'The last known state of a deleted request may be older than its end.',
+      tests: LATE_READS,
+    },
+  ]),
+  ...inPackage('packages/zookeeper', [
+    {
+      id: 'stale-deletion-as-current',
+      file: 'tree-cache.ts',
+      find: 'this.complete && this.lastRead === node.path',
+      replace: 'this.lastRead === node.path || !this.complete',
+      breaks: 'A listener learns that changes before a deletion may be missing.',
+      tests: ['simulated/delayed-reads.test.ts'],
+    },
+  ]),
   ...inPackage('packages/launcher', [
     {
       id: 'order-no-wait',
