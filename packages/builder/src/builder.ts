@@ -3,6 +3,7 @@
  * controllers and their plans make the decisions.
  */
 
+import { isDeepStrictEqual } from 'node:util';
 import { requiredFormats, type NodepoolConfig } from '@nodepool/config';
 import { silentMetrics } from '@nodepool/core';
 import type { ComponentData, ComponentHandle, WebEndpoint } from '@nodepool/store';
@@ -55,6 +56,7 @@ export class Builder {
       state: 'running',
       version,
       model_api: 0,
+      images: buildable(config),
       ...(webapp === undefined ? {} : { webapp }),
     });
     this.ends = [
@@ -77,6 +79,7 @@ export class Builder {
     this.providers.apply(config);
     for (const controller of this.controllers.all) controller.apply?.(config);
     this.warnOfUnbuildable(config);
+    this.publish(buildable(config));
   }
 
   /** Starts nothing new, waits for running builds and uploads (logged: it may take hours), and unregisters. */
@@ -134,10 +137,24 @@ export class Builder {
     for (const controller of this.controllers.all) controller.addAll?.();
   }
 
+  private publish(images: readonly string[]): void {
+    const { component } = this;
+    if (component === undefined || isDeepStrictEqual(component.component.images, images)) return;
+    this.context.tasks.run('publish the images that are built', () => component.update({ images }));
+  }
+
   private warnOfUnbuildable(config: NodepoolConfig): void {
     for (const { name, abstract, pause } of config.diskImages.values()) {
       if (abstract || pause || requiredFormats(config, name).length > 0) continue;
       this.context.log.warn('A disk image is not built: no provider lists it, and it has no formats', { image: name });
     }
   }
+}
+
+/** Returns the names of the images that a builder with this configuration builds. */
+function buildable(config: NodepoolConfig): readonly string[] {
+  return [...config.diskImages.values()]
+    .filter(({ name, abstract, pause }) => !abstract && !pause && requiredFormats(config, name).length > 0)
+    .map(({ name }) => name)
+    .sort();
 }

@@ -56,6 +56,17 @@ describe('an image', () => {
     expect(world.builds('debian').at(-1)).toMatchObject({ formats: 'qcow2,vhd' });
   });
 
+  it('is named by its builder as long as it builds it', async () => {
+    const { apply } = await world.builder(site());
+    const { components } = await world.operator();
+    const named = (): unknown => [...components.all('builder')].map(({ component }) => component.images);
+    await world.after(1000);
+    expect(named()).toEqual([['debian']]);
+    apply({ ...site(), images: { debian: { pause: true }, base: { abstract: true }, fedora: { formats: ['raw'] } } });
+    await world.after(1000);
+    expect(named()).toEqual([['fedora']]);
+  });
+
   it('is built when an operator requests it, which deletes the request', async () => {
     await world.builder(site());
     await world.until('the image is built', () => world.readyBuilds('debian') === 1);

@@ -321,6 +321,7 @@ describe('the problems of launchers', () => {
     reported = [
       { ...unreachable, since: world.clock.now() / 1000 - 240 },
       { ...unreachable, severity: 'warning' },
+      { ...unreachable, severity: 'warning', details: ['it refuses the credentials'] },
       { key: 'provider cloud on nl01', severity: 'critical', title: 'the same, seen by another', launcher: 'nl01' },
       { key: 'provider cloud on nl02', severity: 'warning', title: 'Launcher nl02 sees trouble', launcher: 'nl02' },
       { key: 'failed small', severity: 'info', title: '1 request failed; it is over', remedy: null, details: [7] },
@@ -333,6 +334,7 @@ describe('the problems of launchers', () => {
         ...{ severity: 'error', object: 'Provider cloud is unreachable for 4 min' },
         ...{ reason: 'no answer; effect: 1 request hangs on it', remedy: 'Check the network.' },
       },
+      { severity: 'warning', reason: 'it refuses the credentials; effect: 1 request hangs on it' },
       { severity: 'warning', object: 'Launcher nl02 sees trouble' },
       { severity: 'info', object: '1 request failed; it is over', remedy: null },
     ]);
@@ -460,7 +462,11 @@ describe('the check of records', () => {
     await world.finish(world.store.images.tryLockBuilding('fedora'));
     expect((await examine()).problems).toEqual([
       'warning records image fedora: is locked for building, but no builder is registered',
-      'warning records provider sold: is not configured, but has 1 upload',
+      'warning records provider sold: is neither configured here nor served, but has 1 upload',
     ]);
+    const data = { hostname: 'nl02', id: 'nl02-1', provider_name: 'sold', name: 'main', supported_labels: [] };
+    const path = '/nodepool/components/pool/nl020000000007';
+    await world.finish(world.store.zooKeeper.create(path, Buffer.from(JSON.stringify(data)), { mode: 'ephemeral' }));
+    expect((await examine()).problems).toEqual([expect.stringContaining('image fedora: is locked for building')]);
   });
 });

@@ -91,9 +91,11 @@ function waitsFor(
   if (missing.length > 0) return [`no registered pool offers ${missing.join(', ')}`];
   const able = pools.filter(({ supported_labels: supported }) => labels.every((label) => supported.includes(label)));
   if (able.length === 0) return ['no single pool offers all of the labels'];
-  const wanted = able.filter(({ provider_name: name }) => provider === null || name === provider);
-  const candidates = wanted.filter(({ id }) => !declinedBy.includes(id));
-  if (candidates.length === 0) return ['no pool that offers the labels is left'];
+  const open = able.filter(({ id }) => !declinedBy.includes(id));
+  if (open.length === 0) return ['no pool that offers the labels is left'];
+  const wanted = open.filter(({ provider_name: name }) => provider === null || name === provider);
+  // Other providers serve the request if no pool of its provider can.
+  const candidates = wanted.length === 0 ? open : wanted;
   const names = candidates.map(({ id }) => nameOf(id, pools)).join(', ');
   return candidates.every(({ paused }) => paused)
     ? [`waits for capacity of ${names}: limits are in use, the cloud is full, or the provider is out of service`]

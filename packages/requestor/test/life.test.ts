@@ -108,6 +108,16 @@ describe('a request', () => {
     expect((await world.run(second.next())).done).toBe(true);
   });
 
+  it('names the pools of other providers if its provider has none', async () => {
+    world.launcher.mode = 'wait';
+    const request = await world.run(world.requestor.request({ labels: ['small'], provider: 'another' }));
+    const progress = request.progress();
+    expect((await world.run(progress.next())).value).toMatchObject({
+      reasons: ['waits for pool main of provider cloud (launcher launcher-1)'],
+    });
+    await progress.return();
+  });
+
   it('reports that its pools are out of capacity or that their clouds fail, which looks the same', async () => {
     world.launcher.mode = 'wait';
     const request = await world.run(world.requestor.request({ labels: ['small'] }));

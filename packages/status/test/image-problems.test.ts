@@ -2,10 +2,24 @@
 
 import { describe, expect, it } from '@jest/globals';
 import type { ImageStatus } from '../src/client/model.js';
+import type { ProblemSources } from '../src/documents/problems/sources.js';
 import { findProblems } from '../src/documents/problems/index.js';
 import { build, failure, group, HEALTHY, image, NOW, titles, upload } from './problem-fixtures.js';
 
 describe('images', () => {
+  it('a requested build is a problem if no registered builder builds the image', () => {
+    const requested = image({ requested: NOW - 60, uploads: [{ ...upload, state: 'ready', since: NOW }] });
+    const found = (builders: ProblemSources['builders'], more: Partial<ImageStatus> = {}): readonly string[] =>
+      titles({ images: [{ ...requested, ...more }], builders });
+    const missing = ['warning: No registered builder builds the image debian, whose build is requested'];
+    expect(found([{ images: ['fedora'] }, { images: [] }])).toEqual(missing);
+    expect(found([{ images: ['fedora'] }, { images: ['debian'] }])).toEqual([]);
+    // Other implementations do not name their images.
+    expect(found([{ images: ['fedora'] }, {}])).toEqual([]);
+    expect(found([{ images: [] }], { requested: null })).toEqual([]);
+    expect(found([{ images: [] }], { paused: true })).toEqual([]);
+  });
+
   it('that no provider has are critical while requests wait for their labels', () => {
     expect(titles({ images: [image({})] })).toEqual(['warning: Image debian is missing']);
     const reasons = [group({ phase: 'image', count: 15 })];

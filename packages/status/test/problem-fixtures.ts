@@ -13,6 +13,7 @@ export const HEALTHY: ProblemSources = {
   configuration: { problems: [], count: 0, since: null },
   unreadable: { records: [], count: 0 },
   providers: [],
+  lastServed: new Map(),
   suspensions: [],
   stranded: [],
   damagedBacking: [],
@@ -25,7 +26,7 @@ export const HEALTHY: ProblemSources = {
   failed: new Map(),
   images: [],
   launches: new Map(),
-  builders: 1,
+  builders: [{ images: ['debian'] }],
   now: NOW,
 };
 

@@ -60,6 +60,7 @@ it('failed requests are a problem of their label, or of its missing image', () =
     first: NOW - 50,
     last: NOW - 40,
     served: undefined,
+    hasPool: false,
     reason: 'cloud/main: no answer',
     cause: 'launch',
   } as const;
@@ -90,9 +91,8 @@ it.each<[RefusalCause | undefined, Problem['cause'], RegExp]>([
   (refused, ...expected) => {
     const [cause, remedy] = expected;
     const requests = { count: 2, first: NOW - 50, last: NOW - 40, served: undefined, reason: 'why', cause: refused };
-    const failed = new Map([['small', requests]]);
-    const found = [[label({})], [label({ pools: ['cloud/main'] })]].flatMap((labels) =>
-      findProblems({ ...HEALTHY, failed, labels }),
+    const found = [false, true].flatMap((hasPool) =>
+      findProblems({ ...HEALTHY, failed: new Map([['small', { ...requests, hasPool }]]), labels: [label({})] }),
     );
     expect(found.map((problem) => problem.cause)).toEqual([cause, cause]);
     expect(found[0]?.remedy).toMatch(remedy);
@@ -115,7 +115,10 @@ it('failed requests are over once a later one is served, and leave the page some
   const failed = (served: number | undefined): string[] =>
     titles({
       failed: new Map([
-        ['small', { count: 2, first: NOW - 900, last: NOW - 800, served, reason: 'refused', cause: 'launch' }],
+        [
+          'small',
+          { count: 2, first: NOW - 900, last: NOW - 800, served, reason: 'refused', cause: 'launch', hasPool: false },
+        ],
       ]),
     });
   expect(failed(undefined)).toEqual(['warning: 2 requests for the label small failed']);

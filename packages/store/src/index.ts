@@ -4,7 +4,13 @@ export { requestCodec } from './codec/request.js';
 export { decodeComponent } from './components/component-codec.js';
 export { newestForecast } from './components/forecasts.js';
 export type { ComponentHandle } from './components/component-handle.js';
-export type { ComponentEntry, ComponentStore } from './components/component-store.js';
+export {
+  poolKey,
+  POOL_RETURN_MS,
+  type ComponentEntry,
+  type ComponentStore,
+  type DepartedPool,
+} from './components/component-store.js';
 export {
   type ComponentData,
   type ConfigurationFacts,

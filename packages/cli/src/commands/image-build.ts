@@ -20,7 +20,10 @@ export async function imageBuild(context: StoreContext, image: string): Promise<
     out.note(`image ${image} is paused: it is built after \`nodepool image-unpause ${image}\``);
   }
   // The Python builder registers as "stopped" for its whole life, so its state is not checked.
-  if ([...store.components.all('builder')].length === 0) {
-    out.note('no builder is registered: nothing is built until one starts');
+  const builders = [...store.components.all('builder')].map(({ component }) => component);
+  if (builders.length === 0) out.note('no builder is registered: nothing is built until one starts');
+  else if (builders.every(({ images }) => images?.includes(image) === false)) {
+    const hosts = builders.map(({ hostname }) => hostname).join(', ');
+    out.note(`no registered builder builds image ${image} (${hosts}): add it to the configuration of one`);
   }
 }

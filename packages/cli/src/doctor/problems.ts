@@ -1,4 +1,7 @@
-/** The problems that launchers report: those of their status pages, each once, with the launchers that see it. */
+/**
+ * The problems that launchers report: those of their status pages, with the launchers that see them. The same problem
+ * with another text is another finding, because launchers see different parts of the work.
+ */
 
 import { isJsonObject, type JsonObject, type JsonValue } from '@nodepool/core';
 import { documentOf, type LauncherAnswer } from '../launchers.js';
@@ -46,19 +49,21 @@ export function checkProblems(answers: readonly LauncherAnswer[], now: number): 
       findings.warning(host, `its problems are unknown: ${String(error)}`, 'is another program at its address?');
     }
   }
-  const byKey = new Map<string, Reported[]>();
+  const byText = new Map<string, Reported[]>();
   for (const problem of reported) {
     // A launcher that has answered reports its own trouble better than others do.
     if (problem.seenBy !== null && asked.has(problem.seenBy)) continue;
-    byKey.set(problem.key, [...(byKey.get(problem.key) ?? []), problem]);
+    const { key, title, details, effect } = problem;
+    const text = JSON.stringify([key, title, details, effect]);
+    byText.set(text, [...(byText.get(text) ?? []), problem]);
   }
-  for (const problems of byKey.values()) addProblem(findings, problems, asked.size, now);
-  if (byKey.size === 0 && asked.size > 0) findings.ok('launchers', 'report no problem');
+  for (const problems of byText.values()) addProblem(findings, problems, asked.size, now);
+  if (byText.size === 0 && asked.size > 0) findings.ok('launchers', 'report no problem');
   return findings.list;
 }
 
 function addProblem(findings: Findings, problems: readonly Reported[], launchers: number, now: number): void {
-  const [worst] = problems.toSorted((a, b) => rank(a) - rank(b));
+  const [worst] = problems.toSorted((a, b) => rank(a) - rank(b) || (a.since ?? Infinity) - (b.since ?? Infinity));
   if (worst === undefined) return;
   const { severity, title, since, details, effect, remedy } = worst;
   const seconds = since === null ? 0 : Math.round(now / 1000 - since);

@@ -78,7 +78,7 @@ function reportNodes({ store, config, now, isReported }: RecordSources, findings
     const text = found.length === 1 ? reason : `${counted(found.length, 'node')}: ${reason}`;
     findings.warning(`nodes ${firstNames(found.map(({ id }) => id))}`, text, remedy);
   };
-  const served = new Set([...store.components.pools()].map((pool) => pool.provider_name));
+  const served = servedProviders(store);
   const isOrphan = ({ node: { provider } }: NodeEntry): boolean =>
     provider !== null &&
     !config.providers.has(provider) &&
@@ -89,7 +89,7 @@ function reportNodes({ store, config, now, isReported }: RecordSources, findings
   report(
     [...orphans],
     'their provider is neither configured nor served, so no launcher deletes them',
-    'nodepool erase PROVIDER, if its cloud no longer exists; otherwise configure the provider again',
+    'start the launcher that served it, or configure the provider again; only if its cloud no longer exists: nodepool erase PROVIDER',
   );
   report(
     others.filter(isIn(LAUNCHING_STATES)).filter((entry) => !entry.locked && olderThan(GRACE_S)(entry)),
@@ -126,6 +126,11 @@ function reportNodes({ store, config, now, isReported }: RecordSources, findings
     'ready, but no launcher serves their pool with their label, so no request gets them',
     'nodepool delete ID, or configure the pool again',
   );
+}
+
+/** Returns the names of the providers that a launcher serves. */
+function servedProviders({ components }: Store): ReadonlySet<string> {
+  return new Set([...components.pools()].map((pool) => pool.provider_name));
 }
 
 function reportDamage({ store }: RecordSources, findings: Findings): void {
@@ -172,6 +177,7 @@ function reportRequests({ store, now }: RecordSources, findings: Findings): void
 
 function reportImages({ store, config, isReported }: RecordSources, findings: Findings): void {
   const { images } = store;
+  const served = servedProviders(store);
   const builders = new Set([...store.components.all('builder')].map(({ component }) => component.hostname));
   const providers = new Set<string>();
   for (const image of images.images()) {
@@ -191,10 +197,13 @@ function reportImages({ store, config, isReported }: RecordSources, findings: Fi
     }
     for (const { provider } of images.uploads({ image })) providers.add(provider);
   }
-  const isKnown = (name: string): boolean => config.providers.has(name) || config.brokenProviders.has(name);
+  const isKnown = (name: string): boolean =>
+    config.providers.has(name) || config.brokenProviders.has(name) || served.has(name);
   for (const provider of [...providers].filter((name) => !isKnown(name))) {
     const count = [...images.uploads({ provider })].length;
-    const reason = `is not configured, but has ${counted(count, 'upload')}`;
-    findings.warning(`provider ${provider}`, reason, 'nodepool erase PROVIDER, if its cloud no longer exists');
+    const reason = `is neither configured here nor served, but has ${counted(count, 'upload')}`;
+    const remedy =
+      'start its launcher, or configure it again; only if its cloud no longer exists: nodepool erase PROVIDER';
+    findings.warning(`provider ${provider}`, reason, remedy);
   }
 }

@@ -5,12 +5,17 @@
  */
 
 import { isDeepStrictEqual } from 'node:util';
-import type { Change, ComponentEntry, ComponentStore, PoolComponentData } from '@nodepool/store';
+import {
+  poolKey,
+  POOL_RETURN_MS,
+  type Change,
+  type ComponentEntry,
+  type ComponentStore,
+  type PoolComponentData,
+} from '@nodepool/store';
 import { Emitter, type Clock, type Logger, type Timer } from '@nodepool/core';
 import { hasLabels } from '../precedence/serves.js';
 
-/** Time (ms) for which a pool that left the registry remains a candidate; long enough for a launcher's restart. */
-const RETURN_MS = 30_000;
 /** Limit of the sets of labels whose pools are cached, because requestors may name any labels. */
 const MAX_CACHED = 10_000;
 
@@ -31,7 +36,7 @@ export interface Candidates {
 
 export class CandidatePools implements Candidates {
   private readonly own = new Map<string, PoolComponentData>();
-  /** By `keyOf`. */
+  /** By `poolKey`. */
   private readonly departed = new Map<string, Departed>();
   /** Cached result of `present`, until the next change. */
   private known: readonly PoolComponentData[] | undefined;
@@ -111,22 +116,22 @@ export class CandidatePools implements Candidates {
 
   private absent(): PoolComponentData[] {
     if (this.departed.size === 0) return [];
-    const present = new Set(this.present().map(keyOf));
+    const present = new Set(this.present().map(poolKey));
     return [...this.departed].flatMap(([key, { pool }]) => (present.has(key) ? [] : [pool]));
   }
 
   private onChanged({ before, after }: Change<ComponentEntry>): void {
     const [old, now] = [poolIn(before), poolIn(after)];
-    if (now !== undefined) this.returned(keyOf(now));
+    if (now !== undefined) this.returned(poolKey(now));
     else if (old !== undefined) this.left(old);
     const known = old ?? (now === undefined ? undefined : this.own.get(now.id));
     this.changed(now === undefined || known === undefined || !isDeepStrictEqual(factsOf(now), factsOf(known)));
   }
 
   private left(pool: PoolComponentData): void {
-    const key = keyOf(pool);
+    const key = poolKey(pool);
     this.returned(key);
-    const timer = this.clock.schedule(RETURN_MS, () => {
+    const timer = this.clock.schedule(POOL_RETURN_MS, () => {
       this.departed.delete(key);
       this.changed();
     });
@@ -148,11 +153,6 @@ export class CandidatePools implements Candidates {
 /** Returns what decisions may depend on. */
 function factsOf({ state: _state, version: _version, ...facts }: PoolComponentData): object {
   return facts;
-}
-
-/** Returns a key that stays the same when the launcher restarts. */
-function keyOf({ hostname, provider_name: provider, name }: PoolComponentData): string {
-  return JSON.stringify([hostname, provider, name]);
 }
 
 function poolIn(entry: ComponentEntry | undefined): PoolComponentData | undefined {

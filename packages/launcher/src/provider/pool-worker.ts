@@ -164,12 +164,14 @@ export class PoolWorker {
 
   /** Returns what the limits of the pool leave, and what its labels need. */
   capacity(): PoolCapacity {
-    const { ledger, place, labels, config } = this.pool;
+    const { ledger, place, labels, config, provider: served } = this.pool;
     const { provider, pool, ignoreProviderQuota: ignoresProviderQuota } = place;
     const needs = Object.fromEntries(
       [...config.labels.keys()].map((label) => [label, labels.leastNeed([label]).toResources()]),
     );
-    return { provider, pool, ignoresProviderQuota, free: ledger.freeIn(place), needs };
+    // A drained pool launches nothing, whatever its limits leave.
+    const drained = served.config.maxConcurrency === 0 ? { instances: 0 } : {};
+    return { provider, pool, ignoresProviderQuota, free: { ...ledger.freeIn(place), ...drained }, needs };
   }
 
   private async register(): Promise<void> {

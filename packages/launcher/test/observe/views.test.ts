@@ -155,6 +155,66 @@ describe('another launcher', () => {
   });
 });
 
+describe('a launcher that leaves', () => {
+  const problems = async (): Promise<StatusModel.OverviewDocument['problems']> =>
+    (await site!.get<StatusModel.OverviewDocument>('overview')).problems;
+
+  it('may return at first; then its label and its nodes are problems whose remedy is to start it', async () => {
+    site = await StatusSite.start(world, [provider('home', [pool('main', ['large'])])]);
+    const other = await world.launcher([provider('demo', [pool('main', ['small'])])], 'launcher2');
+    const used = await world.during(world.requestor.take(await world.served(['small'])));
+    await world.served(['small']);
+    await other.stop();
+    const left = world.clock.now() / 1000;
+    const waiting = await world.submit(['small']);
+    await world.clock.advance(10_000);
+    expect(await problems()).toEqual([]);
+    const why = 'launcher launcher2, which served this pool, has left; the request waits 30 s for it.';
+    expect(await site.explain(`request/${waiting}`)).toContain(why);
+    // The pool of this launcher declines the request once the other one does not return.
+    await world.inState(waiting, 'failed');
+    expect(await problems()).toMatchObject([
+      {
+        ...{
+          kind: 'provider-unserved',
+          severity: 'warning',
+          title: 'Provider demo has 2 nodes, but no launcher serves it',
+        },
+        details: ['last served by launcher2'],
+        effect: '1 in use is not deleted after use, 1 is neither used nor deleted',
+        remedy: expect.stringMatching(/^Start the launcher on launcher2, or .*Only if its cloud no longer exists/),
+      },
+      { kind: 'failed-requests' },
+    ]);
+    expect((await problems())[0]?.since).toBeCloseTo(left, 0);
+    await world.during(world.requestor.giveBack(used));
+    await world.launcher([provider('demo', [pool('main', ['small'])])], 'launcher2');
+    await world.clock.advance(10_000);
+    expect((await problems()).map(({ kind }) => kind)).toEqual(['failed-requests']);
+  });
+});
+
+it('failed requests for labels that no single pool has are not over while their pools have them', async () => {
+  site = await StatusSite.start(world, [provider('demo', [pool('main', ['small']), pool('other', ['large'])])]);
+  await world.inState(await world.submit(['small', 'large']), 'failed');
+  expect((await site.get<StatusModel.OverviewDocument>('overview')).problems).toMatchObject([
+    { title: '1 request for the label small failed', severity: 'warning' },
+    { title: '1 request for the label large failed', severity: 'warning' },
+  ]);
+});
+
+it('a drained pool of this launcher serves no label, and has no capacity', async () => {
+  site = await StatusSite.start(world, [provider('demo', [pool('main', ['small'])], { 'max-concurrency': 0 })]);
+  const id = await world.submit(['small']);
+  await world.clock.advance(5000);
+  const drained = 'lets requests wait for capacity or a limit, or is drained';
+  expect(await site.explain('label/small')).toContain(drained);
+  expect(await site.explain(`request/${id}`)).toContain('as many requests as max-concurrency allows');
+  expect((await site.get<{ pools: unknown }>('capacity')).pools).toMatchObject([
+    { pool: 'main', free: { instances: 0 } },
+  ]);
+});
+
 it('a wait for a limit counts the nodes that hold it and are not listed', async () => {
   site = await StatusSite.start(world, [provider('demo', [pool('main', ['small'], { 'max-servers': 7 })])]);
   for (let count = 0; count < 7; count += 1) await world.during(world.requestor.take(await world.served(['small'])));

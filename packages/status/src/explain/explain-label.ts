@@ -62,8 +62,8 @@ function poolsOf({ store, activity }: ExplanationSources, label: string): PoolEx
       const usage = own === undefined ? '' : `; ${usageOf(own)}`;
       const failure = own?.failure === undefined ? '' : `; its provider is ${own.state}: ${own.failure}`;
       const serves = failure === '' || own?.state === 'degraded' ? 'can serve it' : 'cannot serve it now';
-      const record = own === undefined ? describePool(pool, [label]) : SERVES_REQUESTS;
-      const says = record === SERVES_REQUESTS ? `${serves}${failure}${usage}` : record;
+      const record = describePool(own === undefined ? pool : { ...pool, trouble: null }, [label]);
+      const says = `${record === SERVES_REQUESTS ? serves : record}${failure}${usage}`;
       const offers = (own?.offers ?? []).filter((offer) => offer.pool === pool.name && offer.label === label);
       return {
         pool: `${pool.provider_name}/${pool.name}`,

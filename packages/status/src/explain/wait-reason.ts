@@ -1,7 +1,13 @@
 /** Explains what a request waits for now in the pools of all launchers. The most likely pool comes first. */
 
 import type { NodeRequest } from '@nodepool/core';
-import { describePool, SERVES_REQUESTS, type PoolComponentData } from '@nodepool/store';
+import {
+  describePool,
+  POOL_RETURN_MS,
+  SERVES_REQUESTS,
+  type DepartedPool,
+  type PoolComponentData,
+} from '@nodepool/store';
 import { sentence, type ExplanationSources } from './explanation.js';
 import { LimitHolders } from '../timeline/limit-holders.js';
 import type { PoolActivity, QueuePosition } from '../facts/activity.js';
@@ -15,7 +21,7 @@ export interface WaitReason {
   readonly text: string;
   /** The pool as `provider/pool`. */
   readonly pool: string | null;
-  /** Host of the launcher that serves the pool. */
+  /** Host of the launcher that serves the pool; for `none`, of the one that was the last to have such a pool. */
   readonly launcher: string | null;
   /** Milliseconds since the epoch. */
   readonly since: number;
@@ -27,7 +33,7 @@ export interface WaitReason {
   readonly heldByMore: number;
 }
 
-type Sources = Pick<ExplanationSources, 'store' | 'activity' | 'timelines' | 'queuePosition'>;
+type Sources = Pick<ExplanationSources, 'store' | 'activity' | 'timelines' | 'queuePosition' | 'clock'>;
 
 /** Reasons by likelihood of being served soon. A pool of another launcher may be about to serve the request. */
 const WAIT_RANK = { limit: 0, order: 1, elsewhere: 2, capacity: 3, image: 4, paused: 5, leaves: 6 } as const;
@@ -42,6 +48,7 @@ interface Ranked {
 /** The reasons of waiting requests at one moment. Facts that many requests depend on are computed once. */
 export class WaitReasons {
   private readonly pools: readonly PoolComponentData[];
+  private readonly departed: readonly DepartedPool[];
   /** The pools of this launcher by id. */
   private readonly own: ReadonlyMap<string, PoolActivity>;
   /** The providers of this launcher that launch no nodes at the moment, with the reason. */
@@ -50,6 +57,7 @@ export class WaitReasons {
 
   constructor(private readonly sources: Sources) {
     this.pools = [...sources.store.components.pools()];
+    this.departed = [...sources.store.components.departedPools()];
     const activities = sources.activity();
     this.own = new Map(activities.flatMap(({ pools }) => pools.map((pool) => [pool.id, pool])));
     this.faults = new Map(
@@ -80,7 +88,10 @@ export class WaitReasons {
       else if (wait === undefined) ranked.push(undecided(activity, life?.refusalOf(name), where, since));
       else ranked.push(this.ofWait(request, wait, where, queuePosition, pool.provider_name));
     }
-    if (ranked.length === 0) return [none(request, since)];
+    const departed = this.departed.filter(({ pool }) => isCandidate(request, pool));
+    const returnable = this.sources.clock.now() - POOL_RETURN_MS;
+    for (const { pool, left } of departed) if (left > returnable) ranked.push(returning(pool, left));
+    if (ranked.length === 0) return [none(request, since, departed.at(-1))];
     ranked.sort((a, b) => a.rank - b.rank || a.reason.since - b.reason.since);
     return withoutRepeats(ranked.map(({ reason }) => reason));
   }
@@ -155,6 +166,14 @@ function foreign(pool: PoolComponentData, { node_types: labels }: NodeRequest, w
   return { rank, reason: { ...where, phase: 'elsewhere', text, since, missing: null, heldBy: [], heldByMore: 0 } };
 }
 
+/** Returns the reason for a pool whose launcher may be restarting. */
+function returning({ provider_name: provider, name, hostname }: PoolComponentData, left: number): Ranked {
+  const text = `launcher ${hostname}, which served this pool, has left; the request waits ${POOL_RETURN_MS / 1000} s for it.`;
+  const where = { pool: `${provider}/${name}`, launcher: hostname };
+  const nothing = { missing: null, heldBy: [], heldByMore: 0 };
+  return { rank: WAIT_RANK.leaves, reason: { ...where, ...nothing, phase: 'elsewhere', text, since: left } };
+}
+
 function undecided(pool: PoolActivity, refusal: string | undefined, where: Where, since: number): Ranked {
   const nothing = { missing: null, heldBy: [], heldByMore: 0, since };
   if (refusal !== undefined) {
@@ -181,11 +200,20 @@ function undecided(pool: PoolActivity, refusal: string | undefined, where: Where
   };
 }
 
-function none({ node_types: labels, declined_by: declined }: NodeRequest, since: number): WaitReason {
+/** `last` is the pool that was the last of those to leave that had its labels. */
+function none(
+  { node_types: labels, declined_by: declined }: NodeRequest,
+  since: number,
+  last: DepartedPool | undefined,
+): WaitReason {
   const names = [...new Set(labels)].slice(0, MAX_LABELS).join(', ');
   const others = declined.length === 0 ? 'No registered pool' : 'No registered pool that has not declined it';
+  const nothing = { pool: null, missing: null, heldBy: [], heldByMore: 0 };
   const text = `${others} has ${names}.`;
-  return { phase: 'none', text, pool: null, launcher: null, since, missing: null, heldBy: [], heldByMore: 0 };
+  if (last === undefined) return { ...nothing, phase: 'none', text, launcher: null, since };
+  const { hostname: launcher, provider_name: provider, name } = last.pool;
+  const had = `Pool ${provider}/${name} had it until launcher ${launcher} left.`;
+  return { ...nothing, phase: 'none', text: `${text} ${had}`, launcher, since: Math.max(since, last.left) };
 }
 
 function missingOf({ resource, limit, used, needed }: LimitFacts): string {

@@ -33,12 +33,13 @@ export function decodeComponent(data: Uint8Array, kind: ComponentKind): Componen
     ...configurationOf(raw),
     ...webEndpointOf(raw),
     ...forecastsOf(raw),
+    ...(Array.isArray(raw.images) ? { images: raw.images.filter(isText) } : {}),
   };
   return kind === 'pool' ? poolComponent(raw, common) : { ...common, kind };
 }
 
 /** Returns texts by name; empty if the component does not report any. */
-function textsOf<F extends 'drivers' | 'unserved'>(
+function textsOf<F extends 'drivers' | 'unserved' | 'unready_labels'>(
   field: F,
   raw: JsonObject,
 ): Partial<Record<F, Record<string, string>>>;
@@ -106,6 +107,7 @@ function poolComponent(raw: JsonObject, common: Omit<ComponentData, 'kind'>): Po
     priority: number(raw.priority) ?? DEFAULT_PRIORITY,
     paused: raw.paused === true,
     ...(Array.isArray(raw.paused_labels) ? { paused_labels: raw.paused_labels.filter(isText) } : {}),
+    ...textsOf('unready_labels', raw),
     ...outagesOf(raw),
     ...troubleOf(raw),
   };
@@ -134,5 +136,11 @@ function troubleOf({ trouble }: JsonObject): Pick<PoolComponentData, 'trouble'> 
   if (!isJsonObject(trouble)) return {};
   const state = oneOf(trouble['state'], POOL_TROUBLES);
   if (state === undefined) return {};
-  return { trouble: { state, reason: text(trouble['reason']) ?? '', since: number(trouble['since']) ?? 0 } };
+  const cause = text(trouble['cause']);
+  return {
+    trouble: {
+      ...{ state, reason: text(trouble['reason']) ?? '', since: number(trouble['since']) ?? 0 },
+      ...(cause === null ? {} : { cause }),
+    },
+  };
 }

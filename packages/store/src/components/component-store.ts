@@ -20,9 +20,27 @@ export interface ComponentEntry {
   readonly session: bigint;
 }
 
+/** A pool that has left the registry, and has not returned. */
+export interface DepartedPool {
+  readonly pool: PoolComponentData;
+  /** Milliseconds since the epoch. */
+  readonly left: number;
+}
+
+/**
+ * Time (ms) for which a pool that has left the registry may return: its launcher restarts, or gets a new session. Its
+ * absence fails no request until then.
+ */
+export const POOL_RETURN_MS = 30_000;
+
+/** Limit of the pools that are remembered after they have left. */
+const MAX_DEPARTED = 1000;
+
 /** The components that are registered in the ensemble. */
 export class ComponentStore {
   private readonly entries = new Map<string, ComponentEntry>();
+  /** By `poolKey`, in the order of their departure. */
+  private readonly departed = new Map<string, DepartedPool>();
   private readonly changes: Emitter<Change<ComponentEntry>>;
   private readonly own = new Set<OwnHandle>();
   /** Paths of persistent znodes. */
@@ -70,6 +88,11 @@ export class ComponentStore {
     }
   }
 
+  /** Returns the pools that this process has seen leave the registry, and that have not returned. */
+  departedPools(): Iterable<DepartedPool> {
+    return this.departed.values();
+  }
+
   /** Returns the paths of persistent znodes in the registry. No process owns them, so they are no components. */
   withoutSession(): Iterable<string> {
     return this.persistent;
@@ -106,8 +129,28 @@ export class ComponentStore {
     if (before === undefined && after === undefined) return;
     if (after === undefined) this.entries.delete(path);
     else this.entries.set(path, after);
+    const [pool, earlier] = [after?.component, before?.component];
+    if (pool !== undefined && isPool(pool)) this.departed.delete(poolKey(pool));
+    else if (earlier !== undefined && isPool(earlier)) this.leave(earlier);
     this.changes.emit({ id: path, before, after });
   }
+
+  private leave(pool: PoolComponentData): void {
+    // A launcher that restarts quickly is registered twice for a while.
+    for (const { hostname, provider_name: provider, name } of this.pools()) {
+      if (hostname === pool.hostname && provider === pool.provider_name && name === pool.name) return;
+    }
+    const key = poolKey(pool);
+    this.departed.delete(key);
+    this.departed.set(key, { pool, left: this.context.clock.now() });
+    const [oldest] = this.departed.keys();
+    if (this.departed.size > MAX_DEPARTED && oldest !== undefined) this.departed.delete(oldest);
+  }
+}
+
+/** Returns a key of the pool that stays the same when its launcher restarts. */
+export function poolKey({ hostname, provider_name: provider, name }: PoolComponentData): string {
+  return JSON.stringify([hostname, provider, name]);
 }
 
 function isPool(component: ComponentData | PoolComponentData): component is PoolComponentData {

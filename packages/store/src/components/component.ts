@@ -20,6 +20,8 @@ export interface ComponentData {
   readonly unserved?: Readonly<Record<string, string>>;
   /** Forecasts of the launcher that is elected for a label, by label. An extension; other programs ignore it. */
   readonly forecasts?: Readonly<Record<string, DemandForecast>>;
+  /** Names of the disk images that the builder builds. An extension; other programs ignore it. */
+  readonly images?: readonly string[];
 }
 
 /** Numbers of ready nodes for quarters of an hour. */

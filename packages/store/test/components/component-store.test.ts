@@ -41,6 +41,21 @@ const poolZnodes = (): string[] => simulation.paths('/nodepool/components/pool/'
 
 describe('a registered component', () => {
   it('is visible to all clients with all its fields', async () => {
+    const whole: Required<PoolComponentData> = {
+      ...pool,
+      ...{ drivers: { example: '1.2.0' }, webapp: { host: 'host.example.org', port: 8005 }, images: ['debian'] },
+      configuration: { fingerprint: 'f00d', providers: { cloud: 'cafe' }, since: 5 },
+      ...{ unserved: { other: 'no driver' }, forecasts: { small: { from: 900, counts: [1, 2], lead: 60 } } },
+      ...{ paused_labels: ['small'], unready_labels: { small: 'no image' } },
+      out_of_service: [{ machine: 'rack1:22', labels: ['small'], slots: 2, reason: 'no answer', since: 7 }],
+      trouble: { state: 'degraded', cause: 'auth', reason: 'refused', since: 9 },
+    };
+    await simulation.run(store.components.register(whole).registered());
+    const complete = await simulation.store();
+    expect([...complete.components.pools()]).toEqual([whole]);
+  });
+
+  it('is visible to the client that registers it', async () => {
     const handle = store.components.register(pool);
     await simulation.run(handle.registered());
     const other = await simulation.store();
@@ -288,6 +303,39 @@ describe('a znode in the registry that no session owns', () => {
     await simulation.run(store.components.register(pool).registered());
     expect([...store.components.pools()]).toEqual([pool]);
     expect([...store.components.withoutSession()]).toEqual([path]);
+  });
+});
+
+describe('the departed pools', () => {
+  const departed = (): unknown[] => [...store.components.departedPools()].map(({ pool: { id }, left }) => [id, left]);
+
+  it('are those that have left the registry, with the time, until they return with another id', async () => {
+    const other = await simulation.store();
+    const handle = other.components.register(pool);
+    const stays = other.components.register({ ...pool, hostname: 'other', id: 'other-PoolWorker.cloud-main-2' });
+    await simulation.run(Promise.all([handle.registered(), stays.registered()]));
+    await simulation.settled();
+    expect(departed()).toEqual([]);
+    await simulation.run(handle.close());
+    const left = simulation.clock.now();
+    await simulation.settled();
+    expect(departed()).toEqual([[pool.id, left]]);
+    await simulation.clock.advance(60_000);
+    expect(departed()).toEqual([[pool.id, left]]);
+    await simulation.run(other.components.register({ ...pool, id: 'host-PoolWorker.cloud-main-3' }).registered());
+    await simulation.settled();
+    expect(departed()).toEqual([]);
+  });
+
+  it('are not those that are registered again before the former registration ends', async () => {
+    const other = await simulation.store();
+    const handle = other.components.register(pool);
+    await simulation.run(handle.registered());
+    const again = other.components.register({ ...pool, id: 'host-PoolWorker.cloud-main-2' });
+    await simulation.run(again.registered());
+    await simulation.run(handle.close());
+    await simulation.settled();
+    expect(departed()).toEqual([]);
   });
 });
 

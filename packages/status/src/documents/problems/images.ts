@@ -7,8 +7,9 @@ export function imageProblems({ images, reasons, builders, failed, now }: Proble
   const problems = images.flatMap((image) => [
     ...[imageProblem(image, { reasons, failed, now }) ?? []].flat(),
     ...reviewProblems(image, now),
+    ...withoutBuilder(image, builders),
   ]);
-  if (images.length > 0 && builders === 0) {
+  if (images.length > 0 && builders.length === 0) {
     problems.push({
       kind: 'builders',
       severity: 'warning',
@@ -23,6 +24,26 @@ export function imageProblems({ images, reasons, builders, failed, now }: Proble
     });
   }
   return problems;
+}
+
+/** Returns the problem of an image whose build is requested and that no registered builder builds. */
+function withoutBuilder({ name, requested, paused }: ImageStatus, builders: ProblemSources['builders']): Problem[] {
+  if (requested === null || paused || builders.length === 0) return [];
+  if (builders.some(({ images }) => images === undefined || images.includes(name))) return [];
+  return [
+    {
+      kind: 'builders',
+      severity: 'warning',
+      key: `builder of ${name}`,
+      title: `No registered builder builds the image ${name}, whose build is requested`,
+      subject: { kind: 'image', id: name },
+      since: requested,
+      cause: 'image',
+      details: [],
+      effect: 'the requested build does not start',
+      remedy: 'Start the builder of the image, or add the image to the configuration of one.',
+    },
+  ];
 }
 
 function imageProblem(

@@ -2,8 +2,8 @@
 
 import { formatProblem } from '@nodepool/config';
 import { damagedBackingNodes, strandedNodes } from '@nodepool/store';
-import { oncePerMoment, shortened, type Observed } from '../sources.js';
-import type { Problem } from '../../client/model.js';
+import { groupBy, oncePerMoment, shortened, type Observed } from '../sources.js';
+import type { Problem, ProviderStatus } from '../../client/model.js';
 import { STUCK_DELETION_MS } from '../../facts/health.js';
 import { latestDecision } from '../../explain/explanation.js';
 import { imagesStatus } from '../images.js';
@@ -20,6 +20,8 @@ import type { LauncherFacts, ProblemSources } from './sources.js';
 
 const SEVERITIES = ['critical', 'warning', 'info'] as const;
 const MAX_DETAILS = 10;
+/** The id of a pool begins with the host of its launcher. */
+const POOL_ID = /^(.+)-PoolWorker\./;
 
 export const problemsOf = oncePerMoment((observed): readonly Problem[] => {
   const { store, status, clock } = observed;
@@ -47,6 +49,7 @@ export const problemsOf = oncePerMoment((observed): readonly Problem[] => {
         return recent === undefined ? [] : [[name, recent]];
       }),
     ),
+    lastServed: lastServed(observed, providers),
     suspensions: store.suspensions.all(),
     launchers: launchersOf(observed),
     troubles: troublesOf(observed),
@@ -58,7 +61,7 @@ export const problemsOf = oncePerMoment((observed): readonly Problem[] => {
     accepted: acceptedByProvider(observed),
     failed: failedByLabel(observed),
     images: imagesStatus(observed),
-    builders: [...store.components.all('builder')].length,
+    builders: [...store.components.all('builder')].map(({ component }) => component),
     now: clock.now() / 1000,
   });
 });
@@ -96,6 +99,23 @@ function troublesOf({ store, activity }: Observed): ProblemSources['troubles'] {
   const own = new Set(activity().flatMap(({ pools }) => pools.map(({ id }) => id)));
   return [...store.components.pools()].flatMap(({ id, hostname, provider_name: provider, trouble }) =>
     own.has(id) || trouble === undefined || trouble === null ? [] : [{ ...trouble, hostname, provider }],
+  );
+}
+
+/** Returns the launchers that served the providers that none serves now. */
+function lastServed({ store }: Observed, providers: readonly ProviderStatus[]): ProblemSources['lastServed'] {
+  const gone = providers.filter(({ state }) => state === 'gone').map(({ name }) => name);
+  if (gone.length === 0) return new Map();
+  const departed = groupBy(store.components.departedPools(), ({ pool }) => pool.provider_name);
+  return new Map(
+    gone.map((name) => {
+      const seen = departed.get(name) ?? [];
+      const launchers = [...store.nodes.ofProvider(name)].map(({ node }) => node.launcher ?? '');
+      const recorded = [...new Set(launchers)].flatMap((id) => POOL_ID.exec(id)?.[1] ?? []);
+      const hosts = seen.length === 0 ? recorded : seen.map(({ pool }) => pool.hostname);
+      const left = seen.length === 0 ? null : Math.max(...seen.map((each) => each.left)) / 1000;
+      return [name, { hosts: [...new Set(hosts)].sort(), left }];
+    }),
   );
 }
 

@@ -1,6 +1,7 @@
 /** Problems of labels: no pool has them, or their requests fail. */
 
 import { MIN_READY_REQUESTOR } from '@nodepool/core';
+import type { PoolComponentData } from '@nodepool/store';
 import type { RefusalCause } from '../../facts/timeline-recorder.js';
 import { groupBy, shortened, type Observed } from '../sources.js';
 import type { LabelStatus, Problem } from '../../client/model.js';
@@ -14,7 +15,6 @@ const OVER_SECONDS = 300;
 
 export function labelProblems(sources: ProblemSources): Problem[] {
   const { labels, failed, images, now } = sources;
-  const known = new Map(labels.map((label) => [label.name, label]));
   const unready = unreadyLabels(sources);
   const withoutPool = labels.filter(({ waiting, reason }) => waiting > 0 && reason?.phase === 'none');
   const named = new Set([
@@ -29,7 +29,7 @@ export function labelProblems(sources: ProblemSources): Problem[] {
     ...unready.map((group) => notReady(group, sources)),
     ...[...failed]
       .filter(([name, { served }]) => !named.has(name) && (served === undefined || now - served < OVER_SECONDS))
-      .map(([name, requests]) => failing(name, requests, known.get(name))),
+      .map(([name, requests]) => failing(name, requests)),
   ];
 }
 
@@ -104,6 +104,7 @@ function notReady({ pool, reason, cause, labels: unready }: UnreadyLabels, sourc
 }
 
 function poolMissing({ name, waiting, oldest, reason, pools }: LabelStatus): Problem {
+  const launcher = reason?.launcher ?? null;
   return {
     kind: 'label-without-pool',
     severity: 'critical',
@@ -112,19 +113,20 @@ function poolMissing({ name, waiting, oldest, reason, pools }: LabelStatus): Pro
     subject: { kind: 'label', id: name },
     since: reason?.since ?? oldest,
     cause: 'configuration',
-    details: pools.length === 0 || reason === null ? [] : [reason.text],
+    details: reason === null || (pools.length === 0 && launcher === null) ? [] : [reason.text],
     effect: effectOf(waiting),
     remedy:
-      pools.length === 0
-        ? 'Add the label to a pool, or correct the jobs that ask for it.'
-        : '`nodepool explain request ID` shows why its pools declined. Repair what they name.',
+      launcher !== null
+        ? `Start the launcher on ${launcher}, or add the label to another pool.`
+        : pools.length === 0
+          ? 'Add the label to a pool, or correct the jobs that ask for it.'
+          : '`nodepool explain request ID` shows why its pools declined. Repair what they name.',
   };
 }
 
-function failing(name: string, requests: FailedRequests, label: LabelStatus | undefined): Problem {
-  const { count, first, reason, cause: refused, served } = requests;
-  const hasPool = label !== undefined && label.pools.length > 0;
-  // A pool that has the label now ends the cause of requests that failed because no pool had it.
+function failing(name: string, requests: FailedRequests): Problem {
+  const { count, first, reason, cause: refused, served, hasPool } = requests;
+  // A pool that has the labels now ends the cause of requests that failed because no pool had them.
   const isOver = served !== undefined || (refused === 'label' && hasPool);
   const { cause, remedy } = REFUSALS[refused ?? 'launch'];
   return {
@@ -137,7 +139,7 @@ function failing(name: string, requests: FailedRequests, label: LabelStatus | un
     cause,
     details: reason === undefined ? [] : [shortened(reason)],
     effect: isOver
-      ? `none: ${served === undefined ? 'a pool has the label now' : 'later requests for the label were fulfilled'}`
+      ? `none: ${served === undefined ? 'a pool has the labels now' : 'later requests for the label were fulfilled'}`
       : null,
     remedy: isOver ? null : remedy,
   };
@@ -170,19 +172,26 @@ const REFUSALS: Readonly<Record<RefusalCause, Pick<Problem, 'cause'> & { readonl
 };
 
 /** Returns the failed requests of the last hour by label, except those for min-ready, which the launcher retries. */
-export function failedByLabel({ status, clock }: Observed): ReadonlyMap<string, FailedRequests> {
+export function failedByLabel({ status, store, clock }: Observed): ReadonlyMap<string, FailedRequests> {
+  const pools = [...store.components.pools()];
   const failed = new Map<string, FailedRequests>();
   for (const life of status.recorder.timelines.failedRequests.newestFirst()) {
     const { facts, end = 0, ended } = life;
     if (end < clock.now() - FAILED_MS) break;
     if (facts.requestor === MIN_READY_REQUESTOR) continue;
     for (const label of new Set(facts.labels)) {
-      const { count = 0, reason = ended?.reason, cause = ended?.cause, last = end / 1000 } = failed.get(label) ?? {};
-      const times = { first: end / 1000, last, served: undefined };
-      failed.set(label, { ...times, count: count + 1, reason, cause });
+      const newest = failed.get(label) ?? {
+        ...{ reason: ended?.reason, cause: ended?.cause, last: end / 1000, served: undefined, count: 0 },
+        hasPool: ended?.cause === 'label' && pools.some((pool) => hasLabels(pool, facts.labels)),
+      };
+      failed.set(label, { ...newest, first: end / 1000, count: newest.count + 1 });
     }
   }
   return failed.size === 0 ? failed : withServed(failed, status);
+}
+
+function hasLabels({ supported_labels: supported }: PoolComponentData, labels: readonly string[]): boolean {
+  return labels.every((label) => supported.includes(label));
 }
 
 /** Adds the times at which the labels were served for the first time after their last failure. */

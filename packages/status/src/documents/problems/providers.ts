@@ -1,10 +1,13 @@
 /** Problems of providers, their launches, offers and machines, and the limits of pools. */
 
 import { remedyFor, type DriverErrorCode } from '@nodepool/core';
+import { POOL_RETURN_MS } from '@nodepool/store';
 import type { Problem, ProviderStatus } from '../../client/model.js';
 import { groupBy, shortened } from '../sources.js';
-import { counted, effectOf, MAX_NAME, waitingFor, type ProblemSources } from './sources.js';
+import { counted, effectOf, MAX_NAME, waitingFor, withRest, type ProblemSources } from './sources.js';
 
+/** Number of hosts that a problem names. */
+const MAX_HOSTS = 3;
 /** Time in seconds for which a full pool is normal. */
 const FULL_SECONDS = 600;
 /** Number of failed launches from which on failures are a problem. */
@@ -29,7 +32,6 @@ export function providerProblems(provider: ProviderStatus, sources: ProblemSourc
     details: [reason, errorBehind(provider)].filter((text) => text !== null),
     effect: effectOf(waiting, hanging),
   } as const;
-  const total = Object.values(provider.groups).reduce((sum, count) => sum + count, 0);
   const severity = waiting + hanging > 0 ? 'critical' : 'warning';
   switch (state) {
     case 'serving':
@@ -85,18 +87,38 @@ export function providerProblems(provider: ProviderStatus, sources: ProblemSourc
         },
       ];
     case 'gone':
-      return [
-        {
-          ...common,
-          kind: 'provider-unserved',
-          severity: 'warning',
-          effect: `${counted(total, 'node')} ${total === 1 ? 'is' : 'are'} neither used nor deleted`,
-          title: `Provider ${name} has nodes, but no launcher serves it`,
-          cause: 'configuration',
-          remedy: `Configure it again, or remove its records with \`nodepool erase ${name}\`.`,
-        },
-      ];
+      return unserved(provider, sources);
   }
+}
+
+function unserved({ name: provider, groups }: ProviderStatus, { lastServed, now }: ProblemSources): Problem[] {
+  const { hosts, left } = lastServed.get(provider) ?? { hosts: [], left: null };
+  // A launcher that restarts returns within this time.
+  if (left !== null && now - left < POOL_RETURN_MS / 1000) return [];
+  const name = shortened(provider, MAX_NAME);
+  const total = Object.values(groups).reduce((sum, count) => sum + count, 0);
+  const used = groups['in use'];
+  const places = hosts.slice(0, MAX_HOSTS).join(', ');
+  return [
+    {
+      kind: 'provider-unserved',
+      severity: 'warning',
+      key: `provider ${name}`,
+      title: `Provider ${name} has ${counted(total, 'node')}, but no launcher serves it`,
+      subject: { kind: 'provider', id: provider },
+      since: left,
+      cause: 'configuration',
+      details: hosts.length === 0 ? [] : withRest([`last served by ${places}`], hosts.length - MAX_HOSTS + 1),
+      effect: [
+        ...(used === 0 ? [] : [`${used} in use ${used === 1 ? 'is' : 'are'} not deleted after use`]),
+        ...(used === total ? [] : [`${total - used} ${total - used === 1 ? 'is' : 'are'} neither used nor deleted`]),
+      ].join(', '),
+      remedy:
+        `Start ${hosts.length === 0 ? 'a launcher that serves it' : `the launcher on ${places}`}, or configure the ` +
+        `provider again. Only if its cloud no longer exists, \`nodepool erase ${name}\` removes the records; ` +
+        'instances that exist then run on.',
+    },
+  ];
 }
 
 /** The part at fault by the kind of a provider's trouble; the cloud for other kinds. */

@@ -19,8 +19,17 @@ export interface FailedRequests {
   readonly cause: RefusalCause | undefined;
   /** Unix seconds of the last of them. */
   readonly last: number;
+  /** True if the last of them failed for lack of a pool, and a registered pool has its labels now. */
+  readonly hasPool: boolean;
   /** Unix seconds at which a later request for the label was fulfilled; undefined if none was. */
   readonly served: number | undefined;
+}
+
+export interface LastServed {
+  /** Hosts of the launchers, sorted. */
+  readonly hosts: readonly string[];
+  /** Unix seconds at which the last of them left; null: before the launcher of the page started. */
+  readonly left: number | null;
 }
 
 export interface LauncherFacts extends Pick<ComponentData, 'hostname' | 'configuration'> {
@@ -48,6 +57,8 @@ export interface ProblemSources {
   /** The first of the records that cannot be read, and their total number. */
   readonly unreadable: { readonly records: readonly string[]; readonly count: number };
   readonly providers: readonly ProviderStatus[];
+  /** The launchers that served a provider which none serves now, by provider. */
+  readonly lastServed: ReadonlyMap<string, LastServed>;
   /** Recent results of launches by provider; a provider without failures is omitted. */
   readonly launches: ReadonlyMap<string, RecentLaunches>;
   /** Suspended deletions of resources without a record. */
@@ -68,7 +79,8 @@ export interface ProblemSources {
   /** Requests that failed in the last hour, by label. */
   readonly failed: ReadonlyMap<string, FailedRequests>;
   readonly images: readonly ImageStatus[];
-  readonly builders: number;
+  /** The registered builders; other implementations do not name their images. */
+  readonly builders: readonly Pick<ComponentData, 'images'>[];
   /** Current time in unix seconds. */
   readonly now: number;
 }
