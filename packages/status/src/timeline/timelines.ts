@@ -226,15 +226,15 @@ export class Timelines implements TimelineRecorder {
     if (capable.length === 0) {
       return { cause: 'label', reason: `no registered pool has ${[...new Set(labels)].join(', ')}` };
     }
-    const found = new Map(
-      capable.flatMap(({ id, provider_name: provider, name }) => {
-        const pool = `${provider}/${name}`;
-        const own = refusals.get(pool);
-        // Other launchers write their reasons into the record.
-        const reason = own?.reason ?? request.decline_reasons[id];
-        return reason === undefined ? [] : [[pool, { reason, cause: own?.cause }] as const];
-      }),
-    );
+    const found = new Map<string, Pick<Refusal, 'reason'> & Partial<Refusal>>();
+    for (const { id, provider_name: provider, name, hostname } of capable) {
+      const pool = `${provider}/${name}`;
+      const own = refusals.get(pool);
+      // Other launchers write their reasons into the record, without a cause.
+      const reason = request.decline_reasons[id];
+      if (own !== undefined) found.set(pool, own);
+      else if (reason !== undefined) found.set(`${pool} of ${hostname}`, { reason });
+    }
     if (found.size === 0) return NO_REASON;
     const causes = [...found.values()].flatMap(({ cause }) => cause ?? []);
     return {

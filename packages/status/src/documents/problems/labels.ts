@@ -128,7 +128,7 @@ function failing(name: string, requests: FailedRequests): Problem {
   const { count, first, reason, cause: refused, served, hasPool } = requests;
   // A pool that has the labels now ends the cause of requests that failed because no pool had them.
   const isOver = served !== undefined || (refused === 'label' && hasPool);
-  const { cause, remedy } = REFUSALS[refused ?? 'launch'];
+  const { cause, remedy } = REFUSALS[refused ?? 'order'];
   return {
     kind: 'failed-requests',
     severity: isOver ? 'info' : 'warning',
