@@ -26,6 +26,14 @@ export const LAUNCHER: readonly Mutation[] = inPackage('packages/launcher', [
     tests: ['suspended-deletions.test.ts'],
   },
   {
+    id: 'launcher-leak-counted-each-round',
+    file: 'maintenance/leaked-resources.ts',
+    find: 'if (!deleted.has(keyOf(resource))) metrics',
+    replace: 'metrics',
+    breaks: 'A leaked resource is counted once.',
+    tests: ['leaks.test.ts'],
+  },
+  {
     id: 'launcher-new-resource',
     file: 'maintenance/leaked-resources.ts',
     find: 'filter(({ since }) => now - since >= SETTLE_MS)',
