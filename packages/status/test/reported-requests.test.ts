@@ -136,6 +136,14 @@ describe('a launcher reports', () => {
   });
 });
 
+it('a request that is withdrawn before an acceptance by this launcher is reported once', () => {
+  timelines.accepting(ID, POOL);
+  deleted(true);
+  expect(life().ended?.result).toBe('cancelled');
+  timelines.released(ID, POOL);
+  expect(ends).toEqual(['cancelled, reported']);
+});
+
 describe('a launcher does not report', () => {
   it.each(['fulfilled', 'failed'] as const)('a request that another one has %s', (state) => {
     record({ state: 'pending' }, true);
@@ -183,7 +191,7 @@ describe('the end of a request is not seen', () => {
 
   it('if it was deleted during an acceptance that another launcher may have won', () => {
     timelines.accepting(ID, POOL);
-    deleted(true);
+    deleted(false);
     expect(life().ended?.result).toBe('unseen');
     timelines.released(ID, POOL);
     expect(ends).toEqual(['unseen, not reported']);

@@ -178,8 +178,8 @@ class ZooKeeperTreeCache implements TreeCache, OutcomeHandler {
     if (this.closed) return;
     if (type === 'deleted') {
       if (this.walk !== undefined) this.deletedInLoad.add(path);
+      if (!this.reads.isPending(path) && !this.expectations.hasUnread(path)) this.lastRead = path;
       this.expectations.noteEvent(path, type);
-      if (!this.reads.isPending(path)) this.lastRead = path;
       this.reads.deleted(path);
       if (this.retries.size > 0) this.resolveRetry(path);
       this.nodes.remove(path);

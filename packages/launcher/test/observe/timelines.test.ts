@@ -275,6 +275,20 @@ describe('histograms of several launchers', () => {
     expect(phasesOf('node')).toEqual(['in-use', 'deleting']);
   });
 
+  it('contain the phases of a node that end while all launchers are not connected for a moment', async () => {
+    const started = await launchers();
+    const id = await world.served(['small']);
+    const taken = await world.during(world.requestor.take(id));
+    await world.clock.advance(5000);
+    for (const { zk } of started) world.server.partition(zk);
+    observed.length = 0;
+    await world.during(world.requestor.giveBack(taken));
+    for (const { zk } of started) world.server.heal(zk);
+    await world.until('the node is deleted', () => world.nodes().size === 0);
+    await world.clock.advance(5000);
+    expect(phasesOf('node')).toEqual(['in-use', 'deleting']);
+  });
+
   /** Returns the results that the launchers report, by request. */
   function reportedEnds(): Map<string, unknown[]> {
     const reported = new Map<string, unknown[]>();

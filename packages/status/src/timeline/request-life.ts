@@ -33,6 +33,8 @@ export class RequestLife extends Life {
   worker: string | undefined;
   /** The end that the holder in this launcher has written. */
   settled: Pick<RequestEnd, 'result' | 'nodes'> | undefined;
+  /** True if no launcher held the request when it was deleted. */
+  wasFree = false;
   /** True if this launcher, and no other, reports the end of the request. */
   isReported = false;
   /** True if `worker` has accepted the request. */

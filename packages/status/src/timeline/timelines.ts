@@ -25,7 +25,7 @@ const MAX_ENDED = 5000;
 const MAX_FAILED = 2000;
 
 export interface TimelineOptions {
-  readonly store: Pick<Store, 'requests' | 'nodes' | 'components' | 'onComplete'>;
+  readonly store: Pick<Store, 'requests' | 'nodes' | 'components' | 'onComplete' | 'zooKeeper'>;
   readonly clock: Clock;
   /** Called with the error of a listener that failed. */
   readonly onError: (error: unknown) => void;
@@ -54,8 +54,8 @@ export class Timelines implements TimelineRecorder {
   private readonly nodes = new Map<string, NodeLife>();
   /** Ended requests that a pool of this launcher has not released yet; its result is more exact than the record. */
   private readonly releasing = new Map<string, RequestLife>();
-  /** True while the store catches up: other launchers may have reported what this one sees now. */
-  private isBehind = false;
+  /** The session in which the store was complete last. */
+  private session: bigint | undefined;
   /** Lives that had not ended when an earlier process stopped, until their records are seen. */
   private readonly interrupted = { requests: new Map<string, RequestLife>(), nodes: new Map<string, NodeLife>() };
   private readonly store: TimelineOptions['store'];
@@ -83,7 +83,9 @@ export class Timelines implements TimelineRecorder {
     this.unsubscribe = [
       requests.onChange(this.requestChanged),
       nodes.onChange(this.nodeChanged),
-      this.store.onComplete((complete) => (this.isBehind = !complete)),
+      this.store.onComplete((complete) => {
+        if (complete) this.session = this.store.zooKeeper.session?.id;
+      }),
     ];
   }
 
@@ -145,11 +147,12 @@ export class Timelines implements TimelineRecorder {
     const life = this.current(requestId);
     if (life?.worker !== pool) return;
     life.released(this.clock.now(), pool);
-    const { ended, settled } = life;
+    const { ended, settled, wasFree } = life;
     if (ended === undefined) return;
     this.releasing.delete(requestId);
     if (settled !== undefined && settled.result !== ended.result) life.ended = { ...ended, ...settled };
-    else if (settled === undefined && ended.result === 'cancelled') life.ended = { ...ended, result: 'unseen' };
+    else if (settled === undefined && ended.result === 'cancelled' && !wasFree)
+      life.ended = { ...ended, result: 'unseen' };
     this.reportRequest(life);
   }
 
@@ -206,15 +209,15 @@ export class Timelines implements TimelineRecorder {
   private requestDeleted({ id, request }: RequestEntry, now: number, wasFree: boolean): void {
     const life = this.requests.get(id);
     if (life === undefined) return;
-    const { settled, worker, holder } = life;
+    const { settled, holder } = life;
     if (settled !== undefined) {
       const reason = settled.result === 'failed' ? this.refusalOf(life, request) : NO_REASON;
       this.endRequest(id, now, { ...settled, ...reason });
       return;
     }
-    const isUnheld = wasFree && worker === undefined;
-    life.isReported = isUnheld && this.reports(id, null);
-    const result = isUnheld || holder !== undefined ? 'cancelled' : 'unseen';
+    life.wasFree = wasFree;
+    life.isReported = wasFree && this.reports(id, null);
+    const result = wasFree || holder !== undefined ? 'cancelled' : 'unseen';
     this.endRequest(id, now, { result, ...NO_REASON, nodes: [] });
   }
 
@@ -303,9 +306,9 @@ export class Timelines implements TimelineRecorder {
 
   private reportPhases(life: NodeLife): void {
     if (!life.hasClosed) return;
-    // A launch by this launcher goes on while it is not connected.
-    const isBehind = this.isBehind && !life.isLaunching;
-    if (isBehind || !this.reports(life.facts.id, life.launcher)) life.skipClosed();
+    // After the loss of the session, other launchers have reported the phases of its nodes, except launches by itself.
+    const isBehind = this.session !== undefined && this.session !== this.store.zooKeeper.session?.id;
+    if ((isBehind && !life.isLaunching) || !this.reports(life.facts.id, life.launcher)) life.skipClosed();
     for (let closed = life.takeClosed(); closed !== undefined; closed = life.takeClosed()) {
       this.events.nodePhase.emit({ life, phase: closed.phase, ms: closed.ms });
     }

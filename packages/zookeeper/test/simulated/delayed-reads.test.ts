@@ -97,6 +97,14 @@ it('the listener learns whether changes before a deletion were not read', async 
   own.applied([{ path: '/app/own', node: undefined }]);
   expect(stale).toHaveLength(2);
 
+  await create('/app/contested');
+  const contested = tree.expect(['/app/contested']);
+  void other.set('/app/contested', bytes('1'));
+  void other.delete('/app/contested');
+  await clock.advance(10);
+  contested.unknown();
+  expect(stale.splice(2)).toEqual(['/app/contested']);
+
   server.partition(client);
   void other.delete('/app/missed');
   await clock.advance(10);

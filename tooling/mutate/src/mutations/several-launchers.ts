@@ -20,8 +20,8 @@ export const SEVERAL_LAUNCHERS: readonly Mutation[] = [
     {
       id: 'report-waiting-requests-everywhere',
       file: 'timeline/timelines.ts',
-      find: 'isUnheld && this.reports(id, null);',
-      replace: 'isUnheld;',
+      find: 'wasFree && this.reports(id, null);',
+      replace: 'wasFree;',
       breaks: 'One of the launchers reports a request that is withdrawn while it waits.',
       tests: ['reported-requests.test.ts'],
       elsewhere: [HISTOGRAMS],
@@ -29,7 +29,7 @@ export const SEVERAL_LAUNCHERS: readonly Mutation[] = [
     {
       id: 'report-unseen-as-cancelled',
       file: 'timeline/timelines.ts',
-      find: "isUnheld || holder !== undefined ? 'cancelled' : 'unseen'",
+      find: "wasFree || holder !== undefined ? 'cancelled' : 'unseen'",
       replace: "'cancelled'",
       breaks: 'A launcher claims no end of a request that another launcher held.',
       tests: ['reported-requests.test.ts'],
@@ -46,7 +46,7 @@ export const SEVERAL_LAUNCHERS: readonly Mutation[] = [
     {
       id: 'report-every-node',
       file: 'timeline/timelines.ts',
-      find: 'if (isBehind || !this.reports(life.facts.id, life.launcher)) life.skipClosed();',
+      find: 'if ((isBehind && !life.isLaunching) || !this.reports(life.facts.id, life.launcher)) life.skipClosed();',
       replace: '',
       breaks: 'The metrics of all launchers contain a phase of a node once.',
       tests: [],
@@ -55,9 +55,9 @@ export const SEVERAL_LAUNCHERS: readonly Mutation[] = [
     {
       id: 'report-missed-phases',
       file: 'timeline/timelines.ts',
-      find: 'if (isBehind || !this',
+      find: 'if ((isBehind && !life.isLaunching) || !this',
       replace: 'if (!this',
-      breaks: 'A launcher reports no phase of a node that ended while it was not connected.',
+      breaks: 'A launcher reports no phase of a node that ended after the loss of its session.',
       tests: [],
       elsewhere: [HISTOGRAMS],
     },
