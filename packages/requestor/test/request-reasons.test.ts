@@ -3,12 +3,12 @@
 import { expect, it } from '@jest/globals';
 import { requestWith } from '@nodepool/core/testing';
 import { requestReasons } from '../src/pools.js';
+import { POOL } from './support/scripted-launcher.js';
 
 it('a pending request whose labels no registered pool offers any more may wait again', () => {
-  const pool = { id: 'p', hostname: 'nl01', provider_name: 'cloud', name: 'main', supported_labels: ['small'] };
   const reasons = (labels: readonly string[]): readonly string[] =>
     requestReasons(requestWith({ state: 'pending', node_types: labels }), [
-      { ...pool, state: 'running', priority: 100, paused: false },
+      { ...POOL, kind: 'pool', state: 'running' },
     ]);
   expect(reasons(['small'])).toEqual(['a launcher has accepted the request and launches its nodes']);
   expect(reasons(['small', 'gone'])).toEqual([
