@@ -51,7 +51,9 @@ describe('nodepool describe, without a launcher,', () => {
     const id = await world.request({ node_types: ['small'], state: 'pending' });
     const node = await world.node({ state: 'building', allocated_to: id });
     const { text } = await described('request', id);
-    expect(text).toMatch(/Pending, but no pool works on it.*1 of 1 nodes have a record/);
+    expect(text).toMatch(
+      /no pool works on it: no registered pool can, so it may wait again; 1 of 1 nodes have a record/,
+    );
     expect(text).toContain('has no label small');
     expect(text).toMatch(new RegExp(`^Nodes:\n.*\n {2}${node} +building`, 'm'));
   });

@@ -69,6 +69,7 @@ export class LauncherDaemon implements Daemon {
       summaries: () => this.launcher.summaries(),
       stateDir: options.stateDir,
       providers: () => this.watcher.config.providers,
+      reports: (id, poolId) => this.launcher.reports(id, poolId),
     });
     const { timelines } = this.recorder;
     const { tracing } = options;

@@ -133,6 +133,11 @@ export class Launcher implements ProvidersShare {
     return this.scheduler.queuePosition(requestId);
   }
 
+  /** Returns true if this launcher reports something that all launchers see, see `LauncherOrder.reports`. */
+  reports(id: string, poolId: string | null): boolean {
+    return this.precedence.order.reports(id, poolId);
+  }
+
   /** Returns the number of ready nodes that a label should have; undefined if it is not configured. */
   readyTarget(label: string): ReadyTarget | undefined {
     return this.config?.labels.has(label) === true ? this.targets.of(label) : undefined;

@@ -1,9 +1,10 @@
 /** Tests of the launcher's search for leaked instances and images, as seen in ZooKeeper and the cloud. */
 
 import { describe, expect, it } from '@jest/globals';
-import type { Provider, Resource } from '@nodepool/core';
+import { silentMetrics, type Metrics, type Provider, type Resource } from '@nodepool/core';
 import { readCloudSettings } from '@nodepool/driver-example';
 import { lockRecipe } from '@nodepool/zookeeper';
+import { LEAKED_RESOURCES } from '../src/index.js';
 import { faultyDriver } from './support/faulty-driver.js';
 import {
   NODES,
@@ -34,6 +35,20 @@ describe('an instance', () => {
     expect(exists(leaked)).toBe(true);
     await world.clock.advance(3 * MINUTE_MS);
     expect(exists(leaked)).toBe(false);
+  });
+
+  it('is counted once, even if its deletion takes several rounds', async () => {
+    world.cloud.configure({ deleteTimeMs: [5 * MINUTE_MS, 5 * MINUTE_MS] });
+    const counted: unknown[] = [];
+    const count: Metrics['count'] = (metric, labels) => {
+      if (metric === LEAKED_RESOURCES) counted.push(labels);
+    };
+    world.observation = { metrics: { ...silentMetrics, count } };
+    await world.launcher([demo()]);
+    const leaked = await createInstance(ours(await formerNode()));
+    await world.clock.advance(15 * MINUTE_MS);
+    expect(exists(leaked)).toBe(false);
+    expect(counted).toEqual([{ provider: 'demo', kind: 'instance' }]);
   });
 
   it('of another owner is not deleted', async () => {

@@ -70,6 +70,36 @@ const seenBy = (registry: Registry, session: number) =>
 
 const ids = Array.from({ length: 60 }, (_, index) => `200-${String(index).padStart(10, '0')}`);
 
+describe('the launcher that reports what all see', () => {
+  it('is that of the pool that has done it, else one that the id chooses', () => {
+    const registry = new Registry();
+    registry.set([...launcher(1), ...launcher(2), ...launcher(3), ...launcher(4, {}, false)]);
+    const orders = [1, 2, 3].map((session) => new LauncherOrder(seenBy(registry, session)));
+    const reporters = (id: string, poolId: string | null): number[] =>
+      orders.flatMap((order, index) => (order.reports(id, poolId) ? [index + 1] : []));
+    for (const id of ids) {
+      expect(reporters(id, 'pool-2')).toEqual([2]);
+      expect(reporters(id, null)).toHaveLength(1);
+      // Another implementation reports nothing of this kind.
+      expect(reporters(id, 'pool-4')).toEqual(reporters(id, null));
+    }
+    expect(new Set(ids.flatMap((id) => reporters(id, null)))).toEqual(new Set([1, 2, 3]));
+    registry.set([...launcher(1), ...launcher(3)]);
+    for (const id of ids) expect([1, 3]).toEqual(expect.arrayContaining(reporters(id, 'pool-2')));
+    for (const id of ids) expect(reporters(id, 'pool-2')).toHaveLength(1);
+  });
+
+  it('is any that knows no other one', () => {
+    const registry = new Registry();
+    const order = new LauncherOrder(seenBy(registry, 1));
+    expect(order.reports('1', 'pool-2')).toBe(true);
+    registry.set(launcher(2));
+    expect(order.reports('1', null)).toBe(false);
+    registry.set(launcher(1));
+    expect(order.reports('1', null)).toBe(true);
+  });
+});
+
 describe('the order of launchers', () => {
   it('is the same for each launcher and for all requests of a label if their pools are the same', () => {
     const registry = new Registry();

@@ -118,6 +118,21 @@ it('combines the journals of several launchers', async () => {
   expect(limits.get('alpha')).toEqual({ instances: 20 });
 });
 
+it('the end of a request is taken from the launcher that served it', async () => {
+  const header = { kind: 'journal', version: 1, since: START, until: START + 3600 };
+  const request = { id: '1', created: START + 60, labels: ['small'] };
+  const unseen = request;
+  const cancelled = { ...request, result: 'cancelled', waited: 31 };
+  const fulfilled = { ...request, result: 'fulfilled', waited: 30 };
+  for (const lines of [
+    [unseen, cancelled, fulfilled],
+    [fulfilled, cancelled, unseen],
+  ]) {
+    const { requests } = await day(header, ...lines);
+    expect(requests).toMatchObject([{ recorded: { result: 'fulfilled', waitedMs: 30_000 }, patienceMs: undefined }]);
+  }
+});
+
 it('nodes in use at the start remain in use, without being measured', async () => {
   const header = { kind: 'journal', version: 1, since: START, until: START + 86_400 };
   const before = { created: START - 600, label: 'small' };

@@ -74,10 +74,18 @@ function isPool(component: object): component is PoolComponentData {
 
 /** Returns the reasons for the state of a request, as sentences, that the registered pools show. */
 export function requestReasons(request: NodeRequest, pools: readonly PoolComponentData[]): readonly string[] {
-  const { state, declined_by: declinedBy, decline_reasons: reasons } = request;
+  const { state, node_types: labels, declined_by: declinedBy, decline_reasons: reasons } = request;
   if (state === 'fulfilled') return [];
   const declined = declinedBy.map((id) => `${nameOf(id, pools)} declined: ${reasons[id] ?? UNKNOWN_REASON}`);
-  if (state === 'pending') return [...declined, 'a launcher has accepted the request and launches its nodes'];
+  if (state === 'pending') {
+    const isOffered = pools.some((pool) => labels.every((label) => pool.supported_labels.includes(label)));
+    return [
+      ...declined,
+      isOffered
+        ? 'a launcher has accepted the request and launches its nodes'
+        : 'a launcher had accepted the request, and no registered pool offers its labels now: it may wait again',
+    ];
+  }
   if (state === 'failed') return declined.length > 0 ? declined : ['no pool declined, but every launch failed'];
   return [...declined, ...waitsFor(request, pools)];
 }

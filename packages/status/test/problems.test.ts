@@ -92,7 +92,8 @@ it.each<[RefusalCause | undefined, Problem['cause'], RegExp]>([
   ['image', 'image', /disk image/],
   ['expired', 'cloud', /max-wait/],
   ['label', 'configuration', /Add the label to a pool/],
-  [undefined, 'cloud', /lists its launch attempts/],
+  // Another launcher has written a reason, without its cause.
+  [undefined, 'configuration', /shows the reason of each pool/],
 ])(
   'requests that failed for the cause %s have its remedy, whatever pools have their label now',
   (refused, ...expected) => {

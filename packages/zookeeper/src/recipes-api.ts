@@ -172,8 +172,8 @@ export interface TreeNode {
 export interface TreeListener {
   /** A znode was created or its data changed. `before` is the previous entry of the cache. */
   onPut(node: TreeNode, before: TreeNode | undefined): void;
-  /** A znode was deleted. */
-  onRemove(node: TreeNode): void;
+  /** A znode was deleted. `isCurrent` is false if `node` may lack changes that preceded the deletion. */
+  onRemove(node: TreeNode, isCurrent: boolean): void;
   /** `TreeCache.complete` changed. It becomes false when the connection is lost and true after the next load. */
   onComplete?(complete: boolean): void;
 }

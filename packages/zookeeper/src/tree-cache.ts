@@ -74,6 +74,8 @@ class ZooKeeperTreeCache implements TreeCache, OutcomeHandler {
   private retries = new Map<string, Timer>();
   private waiters: (() => void)[] = [];
   private closed = false;
+  /** The path whose present entry is the last before the deletion in progress. */
+  private lastRead: string | undefined;
   /** The reason why the cache cannot become complete; undefined if it can. */
   private failure: ZooKeeperError | undefined;
 
@@ -176,10 +178,12 @@ class ZooKeeperTreeCache implements TreeCache, OutcomeHandler {
     if (this.closed) return;
     if (type === 'deleted') {
       if (this.walk !== undefined) this.deletedInLoad.add(path);
+      if (!this.reads.isPending(path) && !this.expectations.hasUnread(path)) this.lastRead = path;
       this.expectations.noteEvent(path, type);
       this.reads.deleted(path);
       if (this.retries.size > 0) this.resolveRetry(path);
       this.nodes.remove(path);
+      this.lastRead = undefined;
     } else if (type === 'created' || type === 'changed') {
       if (type === 'created') this.deletedInLoad.delete(path);
       if (!this.wantsData(path)) this.putPresence(path);
@@ -285,7 +289,7 @@ class ZooKeeperTreeCache implements TreeCache, OutcomeHandler {
 
   private readonly onRemoved = (node: CachedNode): void => {
     try {
-      this.listener.onRemove(node);
+      this.listener.onRemove(node, this.complete && this.lastRead === node.path);
     } catch (error) {
       this.warn(error);
     }
@@ -310,8 +314,10 @@ class ZooKeeperTreeCache implements TreeCache, OutcomeHandler {
       // The event of a later deletion may have arrived between the answer and this call.
       if (!deleted) this.put(path, node.data, node.stat);
     } else if (!mustRead) {
+      if (!this.reads.isPending(path)) this.lastRead = path;
       this.reads.deleted(path);
       this.nodes.remove(path);
+      this.lastRead = undefined;
     }
   }
 

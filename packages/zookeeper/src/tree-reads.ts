@@ -69,6 +69,11 @@ export class TreeReads {
     this.queue.push(reads);
   }
 
+  /** Returns true if a change of the path may not have been read yet. */
+  isPending(path: string): boolean {
+    return this.byPath.has(path);
+  }
+
   /**
    * Withdraws the only request of a path that was never read, because the result is known. Returns false if the znode
    * was deleted after the request, more often than `deletions`, so that the result must not be used.

@@ -57,6 +57,13 @@ export class WriteExpectations {
     return true;
   }
 
+  /** Returns true if a change was attributed to an announced write whose outcome is not known yet. */
+  hasUnread(path: string): boolean {
+    if (this.accounts.size === 0) return false;
+    const account = this.accounts.get(path);
+    return account !== undefined && account.events > account.applied;
+  }
+
   /** Settles one announcement. The result is valid until the next call. */
   settle(path: string, outcome: 'applied' | 'untouched' | 'unknown'): Settlement {
     const account = this.accounts.get(path);

@@ -1,8 +1,14 @@
 /** Launchers that share a ZooKeeper and a cloud, and the remaining records when one of them ends. */
 
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { sleep, systemClock } from '@nodepool/core';
 import type { Program } from '@nodepool/harness';
 import { Site } from './site.js';
+
+/** Returns the sum of the values of series. */
+function sumOf(lines: readonly string[]): number {
+  return lines.reduce((sum, line) => sum + Number(line.slice(line.lastIndexOf(' '))), 0);
+}
 
 describe('two launchers', () => {
   let site: Site;
@@ -20,7 +26,7 @@ describe('two launchers', () => {
   const launcher = (): Promise<Program> => site.launcher({ providers: [{ endpoint }] });
 
   it('divide the requests without allocating a node twice', async () => {
-    await launcher();
+    const first = await launcher();
     await launcher();
 
     const { exitCode, summary } = await site.ask(
@@ -29,6 +35,14 @@ describe('two launchers', () => {
 
     expect(summary).toMatchObject({ outcomes: { fulfilled: 50 }, problems: [], nodes: 50 });
     expect(exitCode).toBe(0);
+    // Both launchers see every request and node, and together they count each once.
+    await first.while('both launchers have seen the end of all nodes', 60_000, async (signal) => {
+      while (sumOf(await site.metric('nodepool_node_phase_duration_seconds_count', 'phase="deleting"')) < 50) {
+        await sleep(systemClock, 100, signal);
+      }
+    });
+    expect(sumOf(await site.metric('nodepool_node_phase_duration_seconds_count', 'phase="deleting"'))).toBe(50);
+    expect(sumOf(await site.metric('nodepool_request_duration_seconds_count'))).toBe(50);
   });
 
   it('lose no request when one of them is killed while instances boot', async () => {

@@ -110,6 +110,15 @@ export class Site {
     return launcher;
   }
 
+  /** Returns the series of a metric with the label that each launcher shows; all launchers must be running. */
+  async metric(name: string, label = ''): Promise<readonly string[]> {
+    const texts = await Promise.all(
+      Array.from(this.webappPorts.values(), async (port) => (await fetch(`http://127.0.0.1:${port}/metrics`)).text()),
+    );
+    const lines = texts.flatMap((text) => text.split('\n'));
+    return lines.filter((line) => line.startsWith(`${name}{`) && line.includes(label));
+  }
+
   /**
    * Writes another configuration for a running launcher, which reloads it. The text of `config` is written unchanged,
    * even if it is invalid.

@@ -87,7 +87,9 @@ function requestSummary(store: Store, { id, request, locked }: RequestEntry): st
       const count = store.nodes.allocatedTo(id).length;
       const progress = `${count} of ${request.node_types.length} nodes have a record`;
       if (locked) return `Pending: the pool that accepted it works on it; ${progress}.`;
-      return `Pending, but no pool works on it: a pool that can serve it takes it over; ${progress}.`;
+      const canServe = [...store.components.pools()].some((pool) => poolStatement(request, pool).startsWith(CAN_SERVE));
+      const next = canServe ? 'a pool that can serve it takes it over' : 'no registered pool can, so it may wait again';
+      return `Pending, but no pool works on it: ${next}; ${progress}.`;
     }
     case 'requested': {
       const able = [...store.components.pools()].filter((pool) => poolStatement(request, pool).startsWith(CAN_SERVE));

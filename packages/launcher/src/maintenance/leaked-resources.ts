@@ -36,6 +36,8 @@ interface Sighting extends Unrecorded {
 
 export class LeakedResources implements LeakFilter {
   private seen: ReadonlyMap<string, Sighting> = new Map();
+  /** Keys of the resources whose deletion is counted; a cloud may list them for several rounds after that. */
+  private deleted: ReadonlySet<string> = new Set();
   /** Keys of the reported resources whose tags are incomplete. */
   private reported: ReadonlySet<string> = new Set();
   private readonly unrecorded: ReportedGauge<'provider' | 'kind'>;
@@ -107,8 +109,10 @@ export class LeakedResources implements LeakFilter {
   private release(due: readonly Sighting[]): readonly Resource[] {
     const { log, metrics } = this.context;
     const { provider } = this;
+    const { deleted } = this;
+    this.deleted = new Set(due.map(({ resource }) => keyOf(resource)));
     for (const { resource, because } of due) {
-      metrics.count(LEAKED_RESOURCES, { provider, kind: resource.kind });
+      if (!deleted.has(keyOf(resource))) metrics.count(LEAKED_RESOURCES, { provider, kind: resource.kind });
       logCloudDeletion(log.with({ provider, tags: resource.tags }), resource, because);
     }
     return due.map(({ resource }) => resource);

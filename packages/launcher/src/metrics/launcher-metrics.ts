@@ -78,7 +78,7 @@ export const ADDRESSABLE_REQUESTS = gauge(
 export const PROVIDER_LIMITS = gauge(
   'nodepool_provider_limit',
   ['provider', 'limit'],
-  'Configured limits, summed over the pools.',
+  'Configured limits, summed over the pools of each launcher.',
   ({ provider, limit }) => [`nodepool.provider.${name(provider)}.${part(limit)}`],
 );
 
@@ -107,7 +107,7 @@ export const SUSPENDED_DELETIONS = gauge(
 export const LEAKED_RESOURCES = counter(
   'nodepool_leaked_resources_total',
   ['provider', 'kind'],
-  'Leaked resources that were deleted.',
+  'Leaked resources that were deleted; several launchers of a provider may count the same one.',
   ({ provider, kind }) => [`nodepool.provider.${name(provider)}.leaked.${part(kind.replaceAll('-', ''))}s`],
 );
 

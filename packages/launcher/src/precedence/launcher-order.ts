@@ -76,6 +76,18 @@ export class LauncherOrder {
   }
 
   /**
+   * Returns true if this launcher reports something that all launchers see, so that their metrics count it once: the
+   * launcher of the pool that has done it, or, if that is unknown or has left, one that the id chooses.
+   */
+  reports(id: string, poolId: string | null): boolean {
+    const { own } = this;
+    const launcher = this.launcherOf(poolId);
+    if (launcher !== undefined) return launcher === own;
+    const keys = this.present().map(({ key }) => key);
+    return keys.length === 0 || byWeight(id, keys)[0] === own;
+  }
+
+  /**
    * Returns the keys of the launchers that may serve a request like `pool`, the preferred one first. Requests are
    * distributed to launchers with different pools. One of the launchers with the same pools serves all requests for the
    * same labels, because acceptances of several launchers cost a further transaction each.

@@ -64,7 +64,7 @@ export async function declineRequest(pool: Pool, entry: RequestEntry, refusal: R
   const failed = change.state === 'failed';
   recordLeave(pool, entry.id, failed ? 'failed it: every pool has declined' : 'declined', refusal);
   pool.log.info(failed ? 'Failed request' : 'Declined request', { ...aboutRequest(pool, entry), reason });
-  await writeUnlessGone(pool, entry, () => accepted.request.release(change));
+  await writeUnlessGone(pool, entry, () => accepted.request.release(change), failed ? 'failed' : undefined);
 }
 
 /**
@@ -104,7 +104,7 @@ export function aboutRequest(
 }
 
 async function lockRequest(
-  { context }: Pool,
+  { context, name }: Pool,
   entry: RequestEntry,
   reuse: readonly NodeEntry[],
   create: readonly NodeData[],
@@ -114,6 +114,7 @@ async function lockRequest(
   const accepted = await requests.accept(entry, { create, reuse, ...(start === undefined ? {} : { start }) });
   // Once a read is answered, the cache has every change up to the refusal.
   if (accepted === undefined) await requests.read(entry.id);
+  else context.timelines.taken(entry.id, name);
   return accepted;
 }
 
@@ -134,13 +135,25 @@ function startOf(pool: Pool, { tenant_name: tenant }: NodeRequest, { nodes }: Al
   };
 }
 
-/** Ignores that the request was deleted meanwhile: its nodes are unlocked, and maintenance deallocates them. */
-async function writeUnlessGone(pool: Pool, entry: RequestEntry, write: () => Promise<void>): Promise<void> {
+/**
+ * Ignores that the request was deleted meanwhile: its nodes are unlocked, and maintenance deallocates them. `result`:
+ * the result of the request if the write ends it.
+ */
+async function writeUnlessGone(
+  pool: Pool,
+  entry: RequestEntry,
+  write: () => Promise<void>,
+  result?: 'failed',
+): Promise<void> {
+  const { timelines } = pool.context;
   try {
     await write();
+    if (result !== undefined) timelines.settled(entry.id, result);
   } catch (error) {
-    if (error instanceof RequestGoneError) pool.log.info('Request withdrawn', aboutRequest(pool, entry));
-    else if (error instanceof LostOwnershipError) {
+    if (error instanceof RequestGoneError) {
+      pool.log.info('Request withdrawn', aboutRequest(pool, entry));
+      timelines.settled(entry.id, 'cancelled');
+    } else if (error instanceof LostOwnershipError) {
       pool.log.info('Another program changed the request meanwhile', aboutRequest(pool, entry));
     } else throw error;
   }

@@ -124,7 +124,7 @@ export class RequestAcceptor {
     const { pool } = this;
     this.handlers.set(entry.id, undefined);
     this.isIdle.close();
-    pool.context.timelines.taken(entry.id, pool.name);
+    pool.context.timelines.accepting(entry.id, pool.name);
     pool.context.tasks.run(
       task,
       async () => {

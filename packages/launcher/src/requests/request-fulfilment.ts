@@ -217,6 +217,7 @@ export class RequestFulfilment {
       })),
     );
     const nodes = slots.map(({ node }) => node.id);
+    this.pool.context.timelines.settled(this.request.id, 'fulfilled', nodes);
     this.log.info('Request fulfilled', { nodes });
     recordDecision(this.pool, this.request.id, 'fulfilled', `with ${nodes.join(', ')}`);
   }

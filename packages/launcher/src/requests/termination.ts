@@ -89,6 +89,7 @@ async function finish(held: HeldRequest, termination: Termination): Promise<void
     case 'cancelled':
       log.info('Request withdrawn');
       decided(held, 'withdrawn');
+      settled(held, 'cancelled');
       await releaseNodes(held);
       return;
     case 'unconfirmed':
@@ -159,6 +160,11 @@ function decided({ pool, request }: HeldRequest, decision: string, reason?: stri
   recordDecision(pool, request.id, decision, reason);
 }
 
+/** Reports the end of a request that this launcher has written, or seen while it held the lock. */
+function settled({ pool, request }: HeldRequest, result: 'failed' | 'cancelled'): void {
+  pool.context.timelines.settled(request.id, result);
+}
+
 /** Releases the request with the change. Ready nodes become free; the others are deleted. */
 async function releaseWithNodes(
   held: HeldRequest,
@@ -166,15 +172,19 @@ async function releaseWithNodes(
   unfinished: 'failed' | 'aborted',
 ): Promise<void> {
   await releaseNodes(held, unfinished);
-  await writeUnlessGone(held, () => held.request.release(change));
+  await writeUnlessGone(held, async () => {
+    await held.request.release(change);
+    if (change.state === 'failed') settled(held, 'failed');
+  });
 }
 
-async function writeUnlessGone({ log }: HeldRequest, write: () => Promise<void>): Promise<void> {
+async function writeUnlessGone(held: HeldRequest, write: () => Promise<void>): Promise<void> {
   try {
     await write();
   } catch (error) {
     if (!(error instanceof RequestGoneError)) throw error;
-    log.info('Request withdrawn');
+    held.log.info('Request withdrawn');
+    settled(held, 'cancelled');
   }
 }
 

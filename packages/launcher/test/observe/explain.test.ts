@@ -76,7 +76,9 @@ describe('the explanation of a request', () => {
       decision: 'failed it: every pool has declined',
       reason: 'it needs 2 instances, and the limit of pool main of provider demo is 1',
     });
-    expect(explanation.pools[0]?.says).toBe('declined it');
+    expect(explanation.pools[0]?.says).toBe(
+      'declined it: it needs 2 instances, and the limit of pool main of provider demo is 1',
+    );
   });
 
   it('that was deleted is available, and that of an unknown one is not', async () => {

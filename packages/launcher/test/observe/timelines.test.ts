@@ -179,6 +179,201 @@ it('histograms contain the phases', async () => {
   );
 });
 
+describe('histograms of several launchers', () => {
+  const HOSTS = ['launcher1', 'launcher2', 'launcher3'] as const;
+  const WAIT = 'nodepool_request_duration_seconds';
+  let observed: Observed[];
+
+  /** Starts two launchers with the same pool and one with another, and observes all of them. */
+  async function launchers(): Promise<readonly RunningLauncher[]> {
+    const started = [
+      await launcher({ 'max-servers': 1 }, {}, HOSTS[0]),
+      await launcher({ 'max-servers': 1 }, {}, HOSTS[1]),
+      await world.launcher([provider('elsewhere', [pool('main', ['other'])])], HOSTS[2]),
+    ];
+    const each = observer();
+    for (const host of HOSTS) reportPhases(world.timelines.get(host)!, each.metrics);
+    observed = each.observed;
+    return started;
+  }
+
+  const ends = (): unknown[] =>
+    observed.filter(({ metric }) => metric === WAIT).map(({ result, provider: from }) => [result, from]);
+  const phasesOf = (kind: 'request' | 'node'): unknown[] =>
+    observed.filter(({ metric }) => metric === `nodepool_${kind}_phase_duration_seconds`).map(({ phase }) => phase);
+
+  it('contain each request and node once, and no phase in which another launcher did the work', async () => {
+    await launchers();
+    const first = await world.served(['small']);
+    await world.clock.advance(5000);
+    expect(ends()).toEqual([['fulfilled', 'demo']]);
+    expect(phasesOf('request')).toEqual(['order', 'accepted', 'creating', 'handover']);
+
+    const waiting = await world.submit(['small']);
+    await world.clock.advance(5000);
+    await world.during(world.requestor.withdraw(waiting));
+    await world.clock.advance(5000);
+    const failed = await world.submit(['small', 'small']);
+    await world.inState(failed, 'failed');
+    await world.clock.advance(5000);
+    expect(ends().slice(1)).toEqual([
+      ['cancelled', ''],
+      ['failed', ''],
+    ]);
+
+    const taken = await world.during(world.requestor.take(first));
+    await world.clock.advance(5000);
+    await world.during(world.requestor.giveBack(taken));
+    await world.until('the node is deleted', () => world.nodes().size === 0);
+    await world.clock.advance(5000);
+    expect(phasesOf('node')).toEqual(['accepted', 'creating', 'handover', 'ready', 'in-use', 'deleting']);
+  });
+
+  it('contain withdrawn requests once, whether a launcher had accepted them or not', async () => {
+    world.cloud.configure({ bootTimeMs: [600_000, 600_000] });
+    await launchers();
+    // The ids of requests that wait choose the launchers that report them.
+    for (let requests = 1; requests <= 6; requests += 1) {
+      const accepted = await world.submit(['small']);
+      const waiting = await world.submit(['small']);
+      await world.clock.advance(10_000);
+      await world.during(world.requestor.withdraw(waiting));
+      await world.during(world.requestor.withdraw(accepted));
+      await world.until('the node is deleted', () => world.nodes().size === 0);
+      expect(ends()).toEqual(Array.from({ length: 2 * requests }, () => ['cancelled', '']));
+    }
+  });
+
+  it('contain the later phases of a node once whose launcher has ended', async () => {
+    const started = await launchers();
+    const id = await world.served(['small']);
+    const taken = await world.during(world.requestor.take(id));
+    await world.clock.advance(5000);
+    const at = HOSTS.findIndex((host) => world.timelines.get(host)!.request(id)!.pool !== undefined);
+    await started[at]!.stop();
+    await world.clock.advance(60_000);
+    observed.length = 0;
+    await world.during(world.requestor.giveBack(taken));
+    await world.until('the node is deleted', () => world.nodes().size === 0);
+    await world.clock.advance(5000);
+    expect(phasesOf('node')).toEqual(['in-use', 'deleting']);
+  });
+
+  it('contain the phases of a node once whose launcher is not connected', async () => {
+    const started = await launchers();
+    const id = await world.served(['small']);
+    const taken = await world.during(world.requestor.take(id));
+    await world.clock.advance(5000);
+    const at = HOSTS.findIndex((host) => world.timelines.get(host)!.request(id)!.pool !== undefined);
+    world.server.partition(started[at]!.zk);
+    await world.clock.advance(60_000);
+    observed.length = 0;
+    await world.during(world.requestor.giveBack(taken));
+    await world.until('the node is deleted', () => world.nodes().size === 0);
+    world.server.heal(started[at]!.zk);
+    await world.clock.advance(60_000);
+    expect(phasesOf('node')).toEqual(['in-use', 'deleting']);
+  });
+
+  it('contain the phases of a node that end while all launchers are not connected for a moment', async () => {
+    const started = await launchers();
+    const id = await world.served(['small']);
+    const taken = await world.during(world.requestor.take(id));
+    await world.clock.advance(5000);
+    for (const { zk } of started) world.server.partition(zk);
+    observed.length = 0;
+    await world.during(world.requestor.giveBack(taken));
+    for (const { zk } of started) world.server.heal(zk);
+    await world.until('the node is deleted', () => world.nodes().size === 0);
+    await world.clock.advance(5000);
+    expect(phasesOf('node')).toEqual(['in-use', 'deleting']);
+  });
+
+  /** Returns the results that the launchers report, by request. */
+  function reportedEnds(): Map<string, unknown[]> {
+    const reported = new Map<string, unknown[]>();
+    for (const timelines of world.timelines.values()) {
+      timelines.events.requestEnded.on(({ facts: { id }, isReported, ended }) => {
+        if (isReported) reported.set(id, [...(reported.get(id) ?? []), ended?.result]);
+      });
+    }
+    return reported;
+  }
+
+  it('contain a served request that its requestor deletes at once, and the other launchers claim no end', async () => {
+    await launchers();
+    const reported = reportedEnds();
+    const stop = world.server.onCommit(() => {
+      for (const [id, { state }] of world.records('/nodepool/requests'))
+        if (state === 'fulfilled') void world.requestor.withdraw(id);
+    });
+    const id = await world.submit(['small']);
+    await world.until('it is deleted', () => world.stateOf(id) === undefined);
+    stop();
+    await world.clock.advance(5000);
+    expect([...reported]).toEqual([[id, ['fulfilled']]]);
+    const results = HOSTS.map((host) => requestLife(id, host).ended?.result);
+    expect(results.sort()).toEqual(['fulfilled', 'unseen', 'unseen']);
+  });
+
+  it('contain a request once that other launchers served while its first launcher was cut off', async () => {
+    world.cloud.configure({ bootTimeMs: [60_000, 60_000] });
+    const started = await launchers();
+    const reported = reportedEnds();
+    const id = await world.submit(['small']);
+    await world.clock.advance(10_000);
+    const at = HOSTS.findIndex((host) => requestLife(id, host).pool !== undefined);
+    world.server.partition(started[at]!.zk);
+    await world.inState(id, 'fulfilled');
+    const waiting = await world.submit(['small']);
+    await world.clock.advance(10_000);
+    await world.during(world.requestor.withdraw(waiting));
+    await world.giveBack(id);
+    await world.clock.advance(60_000);
+    world.server.heal(started[at]!.zk);
+    await world.clock.advance(60_000);
+    expect([...reported]).toEqual([
+      [id, ['fulfilled']],
+      [waiting, ['cancelled']],
+    ]);
+    expect(requestLife(id, HOSTS[at]).ended?.result).toBe('unseen');
+  });
+
+  it('contain a fulfilled request once if the answer of ZooKeeper to its fulfilment is lost', async () => {
+    const started = await launchers();
+    const reported = reportedEnds();
+    const ids: string[] = [];
+    for (const when of ['before-applied', 'after-applied'] as const) {
+      for (const { zk } of started) {
+        world.server.loseNextWrite(
+          zk,
+          when,
+          (request) =>
+            request.type === 'multi' &&
+            request.ops.some((op) => op.type === 'set' && Buffer.from(op.data).includes('"fulfilled"')),
+        );
+      }
+      const id = await world.served(['small']);
+      await world.clock.advance(5000);
+      await world.giveBack(id);
+      await world.until('the node is deleted', () => world.nodes().size === 0);
+      ids.push(id);
+    }
+    expect([...reported]).toEqual(ids.map((id) => [id, ['fulfilled']]));
+  });
+
+  it('leave out a request that another implementation has failed', async () => {
+    const [{ zk }] = (await launchers()) as [RunningLauncher, ...RunningLauncher[]];
+    const id = await world.submit(['small', 'unknown']);
+    const path = `/nodepool/requests/${id}`;
+    const record = JSON.parse(Buffer.from((await world.during(zk.get(path))).data).toString()) as JsonObject;
+    const failed = { ...record, state: 'failed', declined_by: ['nl-python-1234-pool'] };
+    await world.during(zk.set(path, Buffer.from(JSON.stringify(failed))));
+    await world.clock.advance(5000);
+    expect(ends()).toEqual([]);
+  });
+});
+
 it('histograms leave out what ended before the launcher first saw it, so that a restart repeats nothing', async () => {
   const { store } = await launcher();
   const id = await world.served(['small']);

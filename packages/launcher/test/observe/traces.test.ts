@@ -84,6 +84,15 @@ it('a request has a span in the trace of its requestor, with its waits and launc
   expect(traces.named('launch').map(({ ended }) => ended)).toEqual([true, true]);
 });
 
+it('only the launcher that served a request writes its span', async () => {
+  await world.launcher([SECTION]);
+  await world.launcher([provider('elsewhere', [pool('main', ['other'])])], 'launcher2');
+  const id = await world.served(['small']);
+  await world.clock.advance(5000);
+  await world.giveBack(id);
+  expect(traces.named('node request').map(({ ended }) => ended)).toEqual([true, false]);
+});
+
 it('a call that is made for a launch has a span below it', async () => {
   world.cloud.configure({ bootTimeMs: [2000, 2000] });
   await world.launcher([SECTION]);

@@ -194,6 +194,76 @@ describe('a launcher that leaves', () => {
   });
 });
 
+describe('beside another launcher', () => {
+  const problems = async (): Promise<readonly StatusModel.Problem[]> =>
+    (await site!.get<StatusModel.OverviewDocument>('overview')).problems;
+
+  it('a provider out of service concerns only the requests that this launcher holds', async () => {
+    world.cloud.configure({ bootTimeMs: [600_000, 600_000] });
+    let isAway = false;
+    const overrides = (each: Provider): Partial<Provider> => (isAway ? away(each) : {});
+    const options = { config: faultyDriver(world.cloud, overrides) };
+    site = await StatusSite.start(world, [provider('demo', [pool('main', ['small'])])], options);
+    await world.launcher([provider('demo', [pool('further', ['large'])])], 'launcher2');
+    await world.submit(['large']);
+    await world.clock.advance(5000);
+    isAway = true;
+    await world.clock.advance(60_000);
+    const effects = async (): Promise<unknown[]> =>
+      (await problems()).filter(({ kind }) => kind === 'provider').map(({ title, effect }) => [title, effect]);
+    expect(await effects()).toEqual([['Provider demo is unreachable', null]]);
+    isAway = false;
+    await world.clock.advance(120_000);
+    await world.submit(['small']);
+    await world.clock.advance(5000);
+    isAway = true;
+    await world.clock.advance(60_000);
+    expect(await effects()).toEqual([['Provider demo is unreachable', '1 request hangs on it']]);
+  });
+
+  it('a request that its pool failed has the reason and the host, and no claim of launches', async () => {
+    site = await StatusSite.start(world, [provider('home', [pool('main', ['large'])])]);
+    await world.launcher([provider('demo', [pool('main', ['small'], { 'max-servers': 1 })])], 'launcher2');
+    const id = await world.submit(['small', 'small']);
+    await world.inState(id, 'failed');
+    await world.clock.advance(5000);
+    const why = 'demo/main of launcher2: it needs 2 instances, and the limit of pool main of provider demo is 1';
+    expect(await problems()).toMatchObject([
+      { kind: 'failed-requests', details: [why], remedy: expect.stringContaining('shows the reason of each pool') },
+    ]);
+    expect(await site.explain(`request/${id}`)).toContain(`The reasons: ${why}`);
+  });
+
+  it('a request whose launcher has ended waits again, which its explanation tells at once', async () => {
+    world.cloud.configure({ bootTimeMs: [600_000, 600_000] });
+    site = await StatusSite.start(world, [provider('home', [pool('main', ['large'])])]);
+    const { zk } = await world.launcher([provider('demo', [pool('main', ['small'])])], 'launcher2');
+    const id = await world.submit(['small']);
+    await world.clock.advance(5000);
+    expect(world.stateOf(id)).toBe('pending');
+    world.server.partition(zk);
+    await world.clock.advance(15_000);
+    expect(await site.explain(`request/${id}`)).toContain('no registered pool can continue it, so it soon waits again');
+    world.server.heal(zk);
+  });
+
+  it('a request that was served and deleted at once is not called cancelled', async () => {
+    site = await StatusSite.start(world, [provider('home', [pool('main', ['large'])])]);
+    await world.launcher([provider('demo', [pool('main', ['small'])])], 'launcher2');
+    const stop = world.server.onCommit(() => {
+      for (const [id, { state }] of world.records('/nodepool/requests'))
+        if (state === 'fulfilled') void world.requestor.withdraw(id);
+    });
+    const id = await world.submit(['small']);
+    await world.until('it is deleted', () => world.stateOf(id) === undefined);
+    stop();
+    await world.clock.advance(5000);
+    const { request } = await site.get<StatusModel.RequestDocument>(`request/${id}`);
+    expect(request?.state).toBe('unseen');
+    expect(await site.explain(`request/${id}`)).toContain('This launcher did not see how it ended');
+  });
+});
+
 it('failed requests for labels that no single pool has are not over while their pools have them', async () => {
   site = await StatusSite.start(world, [provider('demo', [pool('main', ['small']), pool('other', ['large'])])]);
   await world.inState(await world.submit(['small', 'large']), 'failed');
@@ -203,6 +273,22 @@ it('failed requests for labels that no single pool has are not over while their 
   await world.served(['small']);
   await world.served(['large']);
   expect((await site.get<StatusModel.OverviewDocument>('overview')).problems).toMatchObject([{ severity: 'warning' }]);
+});
+
+it('failed requests for several labels are over once a request for all of them is served', async () => {
+  const main = pool('main', ['small', 'large'], { 'max-servers': 1 });
+  site = await StatusSite.start(world, [provider('demo', [main])]);
+  await world.inState(await world.submit(['small', 'large']), 'failed');
+  await world.clock.advance(1000);
+  await world.giveBack(await world.served(['small']));
+  await world.giveBack(await world.served(['large']));
+  const problems = async (): Promise<unknown> =>
+    (await site!.get<StatusModel.OverviewDocument>('overview')).problems.map(({ title }) => title);
+  expect(await problems()).toEqual(['1 request for the labels large, small failed']);
+  const { launcher } = site.running;
+  await world.during(launcher.apply(world.config([provider('demo', [{ ...main, 'max-servers': 2 }])])));
+  await world.served(['large', 'small']);
+  expect(await problems()).toEqual(['1 request for the labels large, small failed; it is over']);
 });
 
 it('a drained pool of this launcher serves no label, and has no capacity', async () => {

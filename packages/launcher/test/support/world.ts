@@ -121,11 +121,12 @@ export class World {
     const tasks = new TaskSupervisor(this.clock, (name, error) => failures.push(`${name}: ${String(error)}`));
     const onError = (error: unknown): void => void failures.push(String(error));
     const recorder = this.recorder?.(store);
-    const timelines = recorder?.timelines ?? new Timelines({ store, clock: this.clock, onError });
+    const reports = (id: string, poolId: string | null): boolean => launcher.reports(id, poolId);
+    const timelines = recorder?.timelines ?? new Timelines({ store, clock: this.clock, onError, reports });
     if (recorder === undefined) timelines.start();
     else await recorder.start();
     this.timelines.set(hostname, timelines);
-    const launcher = new Launcher({
+    const launcher: Launcher = new Launcher({
       store,
       clock: this.clock,
       random: this.random,

@@ -113,13 +113,21 @@ class DayLines {
       }
       case 'request':
         if (line.id === undefined) this.anonymous.push(line);
-        else if (this.byId.get(line.id)?.result === undefined) this.byId.set(line.id, line);
+        else {
+          // Only the launcher that has served it surely knows its end.
+          const known = this.byId.get(line.id);
+          if (known === undefined || rankOfEnd(line) > rankOfEnd(known)) this.byId.set(line.id, line);
+        }
     }
   }
 }
 
 function rank({ attempts, open }: NodeLine): number {
   return attempts.length * 2 + (open ? 0 : 1);
+}
+
+function rankOfEnd({ result }: RequestLine): number {
+  return ['cancelled', 'failed', 'fulfilled'].indexOf(result ?? '');
 }
 
 /** Returns undefined for a request that ended before the measured time. */

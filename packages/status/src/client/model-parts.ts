@@ -154,7 +154,7 @@ export interface LabelStatus {
 
 export interface RequestRow {
   readonly id: string;
-  readonly state: 'requested' | 'pending' | 'fulfilled' | 'failed' | 'cancelled';
+  readonly state: 'requested' | 'pending' | 'fulfilled' | 'failed' | 'cancelled' | 'unseen';
   readonly labels: readonly { readonly label: string; readonly count: number }[];
   readonly created: number;
   readonly ended: number | null;

@@ -29,6 +29,7 @@ const REQUEST_STATES: Readonly<Record<RequestRow['state'], readonly [string, Ton
   fulfilled: ['fulfilled', 'good'],
   failed: ['failed', 'bad'],
   cancelled: ['cancelled', 'idle'],
+  unseen: ['end not seen', 'idle'],
 };
 
 export function requestBadge(state: RequestRow['state']): HTMLElement {

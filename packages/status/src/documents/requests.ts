@@ -18,7 +18,7 @@ const DAY_MS = 24 * 3_600_000;
 /** A request with its record, its life, or both. */
 interface Known {
   readonly id: string;
-  readonly state: RequestState | 'cancelled';
+  readonly state: RequestState | 'cancelled' | 'unseen';
   readonly labels: readonly string[];
   readonly requestor: string | null;
   readonly tenant: string | null;
@@ -35,6 +35,7 @@ const STATE_FILTERS: Readonly<Record<Known['state'], string>> = {
   fulfilled: 'fulfilled',
   failed: 'failed',
   cancelled: 'cancelled',
+  unseen: 'unseen',
 };
 
 const LIST: ListDefinition<Known> = {
@@ -109,13 +110,14 @@ export const requestCounts = oncePerMoment(({ store, clock, status }): RequestCo
   return { ...counts, waiting, progress, oldest: waiting === 0 ? null : longest };
 });
 
-/** Returns the numbers of requests that a pool has accepted and not fulfilled, by provider. */
+/** Returns the numbers of requests that pools of this launcher hold, by provider. */
 export function acceptedByProvider({ store, timelines }: Observed): ReadonlyMap<string, number> {
   const counts = new Map<string, number>();
   for (const { id } of store.requests.inState('pending')) {
-    const pool = timelines.request(id)?.pool;
-    const provider = pool?.slice(0, pool.indexOf('/')) ?? store.nodes.allocatedTo(id)[0]?.node.provider;
-    if (typeof provider === 'string') counts.set(provider, (counts.get(provider) ?? 0) + 1);
+    const holder = timelines.request(id)?.holder;
+    if (holder === undefined) continue;
+    const provider = holder.slice(0, holder.indexOf('/'));
+    counts.set(provider, (counts.get(provider) ?? 0) + 1);
   }
   return counts;
 }

@@ -61,7 +61,7 @@ function summaryOf(sources: ExplanationSources, { id, request, locked }: Request
     case 'failed':
       return `Failed: ${request.declined_by.length} pools declined it, and there is no other pool.${refusalOf(sources, id)}`;
     case 'pending':
-      return pendingSummary(sources, id, locked);
+      return pendingSummary(sources, request, locked);
     case 'requested':
       return `Requested. ${orderOf(sources, id)}${waitingReason(sources, request)}`;
   }
@@ -87,23 +87,34 @@ function endOf(life: RequestLife | undefined): string {
       return ` ${sentence(`It failed: ${life.ended.reason ?? 'every pool declined it'}`)}`;
     case 'cancelled':
       return ' Its requestor deleted it before it was served.';
+    case 'unseen':
+      return ' This launcher did not see how it ended; another one may have served it.';
     case undefined:
       return '';
   }
 }
 
-/** Returns the reasons of this launcher's pools, as a sentence after another one. */
+/** Returns the reasons of the pools, as a sentence after another one. */
 function refusalOf({ timelines }: ExplanationSources, id: string): string {
   const reason = timelines.request(id)?.ended?.reason;
-  return reason === undefined ? '' : ` ${sentence(`The pools of this launcher: ${reason}`)}`;
+  return reason === undefined ? '' : ` ${sentence(`The reasons: ${reason}`)}`;
 }
 
-function pendingSummary({ store }: ExplanationSources, id: string, locked: boolean): string {
-  const nodes = store.nodes.allocatedTo(id).map(({ id: nodeId, node }) => `${nodeId} ${node.state}`);
+function pendingSummary({ store }: ExplanationSources, { id, node_types }: NodeRequest, locked: boolean): string {
+  const entries = store.nodes.allocatedTo(id);
+  const nodes = entries.map(({ id: nodeId, node }) => `${nodeId} ${node.state}`);
   const having = nodes.length === 0 ? 'no node yet' : nodes.join(', ');
-  return locked
-    ? `Pending; the pool that accepted it works on it: ${having}.`
-    : `Pending, and no launcher holds it: a pool that has its nodes resumes it (${having}).`;
+  if (locked) return `Pending; the pool that accepted it works on it: ${having}.`;
+  const pools = [...store.components.pools()];
+  const hasNodes = entries.some(({ node }) =>
+    pools.some(({ provider_name: provider, name }) => provider === node.provider && name === node.pool),
+  );
+  const next = hasNodes
+    ? 'a pool that has its nodes resumes it'
+    : pools.some(({ supported_labels: supported }) => node_types.every((label) => supported.includes(label)))
+      ? 'a pool that has its labels continues it'
+      : 'no registered pool can continue it, so it soon waits again';
+  return `Pending, and no launcher holds it: ${next} (${having}).`;
 }
 
 function poolsOf(sources: ExplanationSources, request: NodeRequest): PoolExplanation[] {
@@ -141,7 +152,10 @@ function nameOf({ provider_name: provider, name }: PoolComponentData): string {
 
 /** Returns the state of the pool from the registry and, for a pool of this launcher, from its activity. */
 function describePool(request: NodeRequest, pool: PoolComponentData, activity: OwnPool | undefined): string {
-  if (request.declined_by.includes(pool.id)) return 'declined it';
+  if (request.declined_by.includes(pool.id)) {
+    const reason = request.decline_reasons[pool.id];
+    return reason === undefined ? 'declined it' : `declined it: ${reason}`;
+  }
   const missing = request.node_types.filter((label) => !pool.supported_labels.includes(label));
   if (missing.length > 0) return `has no label ${[...new Set(missing)].join(', ')}`;
   const failure = activity?.failure === undefined ? '' : `, but ${activity.failure}`;

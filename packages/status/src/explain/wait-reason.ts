@@ -103,7 +103,11 @@ export class WaitReasons {
       else if (wait === undefined) ranked.push(undecided(activity, life?.refusalOf(name), where, since));
       else ranked.push(this.ofWait(request, wait, where, queuePosition, pool.provider_name));
     }
-    if (ranked.length === 0) return [none(request, since, departed.at(-1))];
+    if (ranked.length === 0) {
+      // The last pool may just have declined it.
+      const changed = request.declined_by.length === 0 ? 0 : (timelines.request(request.id)?.changedAt ?? 0);
+      return [none(request, Math.max(since, changed), departed.at(-1))];
+    }
     ranked.sort((a, b) => a.rank - b.rank || a.reason.since - b.reason.since);
     return withoutRepeats(ranked.map(({ reason }) => reason));
   }
@@ -235,7 +239,8 @@ function none(
   last: DepartedPool | undefined,
 ): WaitReason {
   const names = [...new Set(labels)].slice(0, MAX_LABELS).join(', ');
-  const others = declined.length === 0 ? 'No registered pool' : 'No registered pool that has not declined it';
+  const single = names.includes(', ') ? 'single ' : '';
+  const others = `No ${single}registered pool${declined.length === 0 ? '' : ' that has not declined it'}`;
   const nothing = { pool: null, missing: null, heldBy: [], heldByMore: 0 };
   const text = `${others} has ${names}.`;
   if (last === undefined) return { ...nothing, phase: 'none', text, launcher: null, since };

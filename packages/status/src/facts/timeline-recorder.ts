@@ -58,15 +58,24 @@ export interface AttemptResult {
   readonly error: { readonly code: DriverErrorCode; readonly message: string; readonly scope: FaultScope } | undefined;
 }
 
+export type RequestResult = 'fulfilled' | 'failed' | 'cancelled';
+
 /** A sink of events. Each call costs O(1), a few microseconds at most. */
 export interface TimelineRecorder {
   /** A pool (`provider/pool`) has decided that the request waits. */
   waits(requestId: string, pool: string, wait: Wait): void;
   /** A pool has declined the request or leaves it to other pools. */
   leaves(requestId: string, pool: string, refusal: Refusal): void;
-  /** A pool has accepted the request, to serve it or to change its state. */
+  /** A pool tries to accept the request, to serve it or to change its state. */
+  accepting(requestId: string, pool: string): void;
+  /** The pool has accepted the request. */
   taken(requestId: string, pool: string): void;
-  /** The pool has released the request. */
+  /**
+   * The pool that holds the request has written its last state, or has found it deleted. Only one launcher can hold a
+   * request, so this one reports the end.
+   */
+  settled(requestId: string, result: RequestResult, nodes?: readonly string[]): void;
+  /** The pool has released the request, or has failed to accept it. Follows each `accepting`. */
   released(requestId: string, pool: string): void;
   /** The launch of a node enters a stage. */
   stage(nodeId: string, place: LaunchPlace, stage: LaunchStage, reason?: string): void;
@@ -78,7 +87,9 @@ export interface TimelineRecorder {
 export const silentTimelines: TimelineRecorder = {
   waits: () => undefined,
   leaves: () => undefined,
+  accepting: () => undefined,
   taken: () => undefined,
+  settled: () => undefined,
   released: () => undefined,
   stage: () => undefined,
   attempted: () => undefined,

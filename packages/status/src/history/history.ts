@@ -118,6 +118,7 @@ export class History {
     const { end, ended, created, facts } = life;
     if (end === undefined || ended === undefined) return;
     const { result } = ended;
+    if (result === 'unseen') return;
     const { current } = this;
     current[result] += 1;
     const isTimed = result === 'fulfilled' && facts.requestor !== MIN_READY_REQUESTOR;

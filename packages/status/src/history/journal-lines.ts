@@ -21,7 +21,8 @@ export function requestLine({ facts, created, end, ended }: RequestLife): object
   return {
     ...{ kind: 'request', id, created: seconds(created), labels, requestor, tenant },
     ...(priority === 0 ? {} : { relative_priority: priority }),
-    ...(ended === undefined || end === undefined
+    // The launcher that held the request knows its result.
+    ...(ended === undefined || end === undefined || ended.result === 'unseen'
       ? {}
       : { result: ended.result, waited: seconds(end - created), nodes: ended.nodes }),
   };

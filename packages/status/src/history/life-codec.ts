@@ -2,14 +2,14 @@
 
 import { shortened, type Resources } from '@nodepool/core';
 import { isObject } from './history-bucket.js';
-import { NODE_PHASES, type Attempt, type Life, type NodePhase, type RequestResult } from '../timeline/life.js';
+import { NODE_PHASES, type Attempt, type Life, type NodePhase, type RequestEnd } from '../timeline/life.js';
 import { REFUSAL_CAUSES, type RefusalCause } from '../facts/timeline-recorder.js';
 import { NodeLife } from '../timeline/node-life.js';
 import { RequestLife } from '../timeline/request-life.js';
 
 const MAX_TEXT = 300;
 const PHASES: ReadonlySet<unknown> = new Set(NODE_PHASES);
-const RESULTS: ReadonlySet<unknown> = new Set(['fulfilled', 'failed', 'cancelled']);
+const RESULTS: ReadonlySet<unknown> = new Set(['fulfilled', 'failed', 'cancelled', 'unseen']);
 
 export function encodeRequest(life: RequestLife): object {
   return { ...life.facts, ...common(life), pool: life.pool, ...life.ended };
@@ -109,7 +109,7 @@ function isPhase(value: unknown): value is NodePhase {
   return PHASES.has(value);
 }
 
-function isResult(value: unknown): value is RequestResult {
+function isResult(value: unknown): value is RequestEnd['result'] {
   return RESULTS.has(value);
 }
 

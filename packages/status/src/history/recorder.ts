@@ -19,7 +19,7 @@ import { ProviderEvents } from './provider-events.js';
 import { ProviderFailures } from './provider-failures.js';
 import { NodeLife } from '../timeline/node-life.js';
 import type { RequestLife } from '../timeline/request-life.js';
-import { Timelines } from '../timeline/timelines.js';
+import { Timelines, type TimelineOptions } from '../timeline/timelines.js';
 
 /** Age (ms) from which on ended lives are not restored. */
 const MAX_AGE_MS = 25 * 3_600_000;
@@ -29,7 +29,7 @@ const MAX_EXPORT_BYTES = 24_000_000;
 const NO_PROVIDERS: ReadonlyMap<string, { readonly section: JsonObject }> = new Map();
 
 export interface RecorderOptions {
-  readonly store: Pick<Store, 'requests' | 'nodes' | 'components' | 'complete' | 'zooKeeper'>;
+  readonly store: Pick<Store, 'requests' | 'nodes' | 'components' | 'complete' | 'onComplete' | 'zooKeeper'>;
   readonly clock: Clock;
   readonly log: Logger;
   readonly metrics: Metrics;
@@ -40,6 +40,8 @@ export interface RecorderOptions {
   readonly stateDir: string | undefined;
   /** Returns the sections of the providers, for prices. Default: none has prices. */
   readonly providers?: () => ReadonlyMap<string, { readonly section: JsonObject }>;
+  /** See `TimelineOptions`. */
+  readonly reports?: TimelineOptions['reports'];
 }
 
 export class Recorder {
@@ -61,6 +63,7 @@ export class Recorder {
     this.timelines = new Timelines({
       store,
       clock,
+      reports: options.reports,
       onError: (error) => log.error('The end of a phase could not be recorded', error),
     });
     const { events } = this.timelines;

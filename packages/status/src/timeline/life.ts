@@ -4,7 +4,7 @@
  */
 
 import type { Resources } from '@nodepool/core';
-import type { RefusalCause } from '../facts/timeline-recorder.js';
+import type { RefusalCause, RequestResult } from '../facts/timeline-recorder.js';
 
 /** Phases of requests in the order of their lives; docs/monitoring.md describes them. */
 const REQUEST_PHASES = [
@@ -97,6 +97,12 @@ export class Life {
     while (this.takeClosed() !== undefined);
   }
 
+  /** True if `takeClosed` returns a segment. */
+  get hasClosed(): boolean {
+    const { segments, reported } = this;
+    return segments.length > reported + 1 || (this.end !== undefined && segments.length > reported);
+  }
+
   /** Returns the next segment that has ended, with its duration in milliseconds; each segment once. */
   takeClosed(): { readonly phase: NodePhase; readonly ms: number } | undefined {
     const { segments, reported } = this;
@@ -160,11 +166,10 @@ export interface RequestFacts {
   readonly priority: number;
 }
 
-export type RequestResult = 'fulfilled' | 'failed' | 'cancelled';
-
 /** The end of a request. */
 export interface RequestEnd {
-  readonly result: RequestResult;
+  /** `unseen`: the request was deleted, and this launcher cannot know how it had ended before. */
+  readonly result: RequestResult | 'unseen';
   /** Kind of the reason why it failed; undefined if it did not fail, or if the kind is not known. */
   readonly cause: RefusalCause | undefined;
   /** The reason why it failed. */

@@ -23,7 +23,14 @@ const MAX_ATTEMPTS = 10;
 export class NodeLife extends Life {
   /** Launch attempts, oldest first. */
   readonly attempts: Attempt[] = [];
+  /** Id of the pool that launched the node, as recorded last. */
+  launcher: string | null = null;
   private launching = false;
+
+  /** True while this launcher launches the node. */
+  get isLaunching(): boolean {
+    return this.launching;
+  }
 
   constructor(
     public facts: NodeFacts,
@@ -62,6 +69,7 @@ export class NodeLife extends Life {
    */
   recorded(now: number, node: Node, awaited: boolean, pool: string | undefined): void {
     const { facts } = this;
+    this.launcher = node.launcher;
     const request = node.allocated_to ?? facts.request;
     const isPlaced = facts.labels === node.type && facts.provider === node.provider && facts.pool === node.pool;
     const isSame = isPlaced && facts.resources === node.resources;

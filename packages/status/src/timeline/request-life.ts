@@ -29,8 +29,20 @@ export class RequestLife extends Life {
   endedUnseen = false;
   /** The pool of this launcher that has accepted the request or accepted it last. */
   pool: string | undefined;
-  /** True while a pool of this launcher has accepted the request. */
+  /** The pool of this launcher that holds the request or tries to accept it. */
+  worker: string | undefined;
+  /** The end that the holder in this launcher has written. */
+  settled: Pick<RequestEnd, 'result' | 'nodes'> | undefined;
+  /** True if no launcher held the request when it was deleted. */
+  wasFree = false;
+  /** True if this launcher, and no other, reports the end of the request. */
+  isReported = false;
+  /** Time (ms) at which the record or its lock changed last. */
+  changedAt = 0;
+  /** True if `worker` has accepted the request. */
   private held = false;
+  /** True if a launcher had accepted the request when its record or lock changed last. */
+  private isTaken = false;
   private byPool = new Map<string, PoolWait>();
   /** Reasons of pools of this launcher that do not serve it, by pool. */
   refusals = new Map<string, Refusal>();
@@ -79,24 +91,40 @@ export class RequestLife extends Life {
     this.update(now);
   }
 
-  taken(now: number, pool: string): void {
+  accepting(now: number, pool: string): void {
     this.byPool.clear();
     this.refusals.delete(pool);
     this.launches.clear();
+    this.worker = pool;
+    this.held = false;
+    this.update(now);
+  }
+
+  taken(pool: string): void {
+    if (this.worker !== pool) return;
     this.pool = pool;
     this.held = true;
-    this.update(now);
   }
 
   released(now: number, pool: string): void {
-    if (this.pool !== pool) return;
+    if (this.worker !== pool) return;
+    const { held } = this;
+    this.worker = undefined;
     this.held = false;
     this.launches.clear();
-    this.update(now);
+    // After a write with an unknown result, the record still shows the state before it.
+    if (this.settled !== undefined) return;
+    if (this.isTaken && !held) this.enter(now, 'elsewhere', undefined);
+    else this.update(now);
+  }
+
+  /** The pool of this launcher that holds the request now. */
+  get holder(): string | undefined {
+    return this.held ? this.pool : undefined;
   }
 
   nodeStage(now: number, nodeId: string, stage: LaunchStage, reason: string | undefined): void {
-    if (!this.held) return;
+    if (this.worker === undefined) return;
     this.launches.set(nodeId, { stage, reason });
     this.update(now);
   }
@@ -110,9 +138,11 @@ export class RequestLife extends Life {
 
   /** Applies a change of the record or of its lock. The record of a locked request may follow later. */
   recorded(now: number, { state }: NodeRequest, isLocked: boolean): void {
-    const isOpen = state === 'pending' || state === 'requested';
-    if (isOpen && (state === 'pending' || isLocked) && !this.held) this.enter(now, 'elsewhere', undefined);
-    else if (isOpen) this.update(now);
+    this.changedAt = now;
+    if ((state !== 'pending' && state !== 'requested') || this.settled !== undefined) return;
+    this.isTaken = state === 'pending' || isLocked;
+    if (this.isTaken && this.worker === undefined) this.enter(now, 'elsewhere', undefined);
+    else this.update(now);
   }
 
   /** Ends the life with the times of the record, because the request has ended before this process saw it. */
@@ -139,7 +169,7 @@ export class RequestLife extends Life {
 
   /** Enters the phase of the wait that will probably end first, or of the node whose launch is slowest. */
   private update(now: number): void {
-    if (!this.held) {
+    if (this.worker === undefined) {
       const best = this.bestWait();
       this.enter(now, best?.kind ?? 'order', best?.pool, best?.reason);
       return;
@@ -148,7 +178,7 @@ export class RequestLife extends Life {
     for (const launch of this.launches.values()) {
       if (least === undefined || STAGES[launch.stage] < STAGES[least.stage]) least = launch;
     }
-    if (least === undefined) this.enter(now, 'accepted', this.pool);
-    else this.enter(now, least.stage === 'launched' ? 'handover' : least.stage, this.pool, least.reason);
+    if (least === undefined) this.enter(now, 'accepted', this.worker);
+    else this.enter(now, least.stage === 'launched' ? 'handover' : least.stage, this.worker, least.reason);
   }
 }

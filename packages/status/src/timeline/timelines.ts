@@ -15,6 +15,7 @@ import type {
   LaunchPlace,
   LaunchStage,
   Refusal,
+  RequestResult,
   TimelineRecorder,
   Wait,
 } from '../facts/timeline-recorder.js';
@@ -24,17 +25,22 @@ const MAX_ENDED = 5000;
 const MAX_FAILED = 2000;
 
 export interface TimelineOptions {
-  readonly store: Pick<Store, 'requests' | 'nodes' | 'components'>;
+  readonly store: Pick<Store, 'requests' | 'nodes' | 'components' | 'onComplete' | 'zooKeeper'>;
   readonly clock: Clock;
   /** Called with the error of a listener that failed. */
   readonly onError: (error: unknown) => void;
+  /**
+   * Returns true if this launcher, and no other one, reports what the pool with this id has done with a node, or what
+   * no pool has done (null). Default: this launcher reports everything.
+   */
+  readonly reports?: ((id: string, poolId: string | null) => boolean) | undefined;
 }
 
 /** Events for statistics. */
 export interface TimelineEvents {
   readonly requestEnded: Emitter<RequestLife>;
   readonly nodeEnded: Emitter<NodeLife>;
-  /** A phase of a node has ended; it has taken `ms` milliseconds. */
+  /** A phase of a node that this launcher reports has ended; it has taken `ms` milliseconds. */
   readonly nodePhase: Emitter<{ readonly life: NodeLife; readonly phase: NodePhase; readonly ms: number }>;
   readonly attempted: Emitter<{ readonly provider: string; readonly attempt: Attempt }>;
 }
@@ -46,15 +52,21 @@ export class Timelines implements TimelineRecorder {
   readonly endedNodes = new EndedLives<NodeLife>(MAX_ENDED);
   private readonly requests = new Map<string, RequestLife>();
   private readonly nodes = new Map<string, NodeLife>();
+  /** Ended requests that a pool of this launcher has not released yet; its result is more exact than the record. */
+  private readonly releasing = new Map<string, RequestLife>();
+  /** The session in which the store was complete last. */
+  private session: bigint | undefined;
   /** Lives that had not ended when an earlier process stopped, until their records are seen. */
   private readonly interrupted = { requests: new Map<string, RequestLife>(), nodes: new Map<string, NodeLife>() };
   private readonly store: TimelineOptions['store'];
   private readonly clock: Clock;
+  private readonly reports: NonNullable<TimelineOptions['reports']>;
   private unsubscribe: (() => void)[] = [];
 
-  constructor({ store, clock, onError }: TimelineOptions) {
+  constructor({ store, clock, onError, reports = () => true }: TimelineOptions) {
     this.store = store;
     this.clock = clock;
+    this.reports = reports;
     this.events = {
       requestEnded: new Emitter(onError),
       nodeEnded: new Emitter(onError),
@@ -68,12 +80,20 @@ export class Timelines implements TimelineRecorder {
     const { requests, nodes } = this.store;
     for (const after of requests.all()) this.requestChanged({ id: after.id, before: undefined, after });
     for (const after of nodes.all()) this.nodeChanged({ id: after.id, before: undefined, after });
-    this.unsubscribe = [requests.onChange(this.requestChanged), nodes.onChange(this.nodeChanged)];
+    this.unsubscribe = [
+      requests.onChange(this.requestChanged),
+      nodes.onChange(this.nodeChanged),
+      this.store.onComplete((complete) => {
+        if (complete) this.session = this.store.zooKeeper.session?.id;
+      }),
+    ];
   }
 
   stop(): void {
     for (const unsubscribe of this.unsubscribe) unsubscribe();
     this.unsubscribe = [];
+    for (const life of this.releasing.values()) this.events.requestEnded.emit(life);
+    this.releasing.clear();
   }
 
   request(id: string): RequestLife | undefined {
@@ -110,12 +130,30 @@ export class Timelines implements TimelineRecorder {
     this.requests.get(requestId)?.leaves(this.clock.now(), pool, refusal);
   }
 
+  accepting(requestId: string, pool: string): void {
+    this.requests.get(requestId)?.accepting(this.clock.now(), pool);
+  }
+
   taken(requestId: string, pool: string): void {
-    this.requests.get(requestId)?.taken(this.clock.now(), pool);
+    this.current(requestId)?.taken(pool);
+  }
+
+  settled(requestId: string, result: RequestResult, nodes: readonly string[] = []): void {
+    const life = this.current(requestId);
+    if (life !== undefined) life.settled = { result, nodes };
   }
 
   released(requestId: string, pool: string): void {
-    this.requests.get(requestId)?.released(this.clock.now(), pool);
+    const life = this.current(requestId);
+    if (life?.worker !== pool) return;
+    life.released(this.clock.now(), pool);
+    const { ended, settled, wasFree } = life;
+    if (ended === undefined) return;
+    this.releasing.delete(requestId);
+    if (settled !== undefined && settled.result !== ended.result) life.ended = { ...ended, ...settled };
+    else if (settled === undefined && ended.result === 'cancelled' && !wasFree)
+      life.ended = { ...ended, result: 'unseen' };
+    this.reportRequest(life);
   }
 
   stage(nodeId: string, place: LaunchPlace, stage: LaunchStage, reason?: string): void {
@@ -137,10 +175,10 @@ export class Timelines implements TimelineRecorder {
     this.events.attempted.emit({ provider, attempt });
   }
 
-  private readonly requestChanged = ({ id, before, after }: Change<RequestEntry>): void => {
+  private readonly requestChanged = ({ id, before, after, wasFree = false }: Change<RequestEntry>): void => {
     const now = this.clock.now();
     if (after === undefined) {
-      if (before !== undefined) this.endRequest(id, now, { result: 'cancelled', ...NO_REASON, nodes: [] });
+      if (before !== undefined) this.requestDeleted(before, now, wasFree);
       return;
     }
     const { request } = after;
@@ -164,23 +202,52 @@ export class Timelines implements TimelineRecorder {
     }
   };
 
+  /**
+   * Ends a request whose record was deleted in an open state. If another launcher held it, or if changes before the
+   * deletion were not read, another launcher may have served or failed it.
+   */
+  private requestDeleted({ id, request }: RequestEntry, now: number, wasFree: boolean): void {
+    const life = this.requests.get(id);
+    if (life === undefined) return;
+    const { settled, holder } = life;
+    if (settled !== undefined) {
+      const reason = settled.result === 'failed' ? this.refusalOf(life, request) : NO_REASON;
+      this.endRequest(id, now, { ...settled, ...reason });
+      return;
+    }
+    life.wasFree = wasFree;
+    life.isReported = wasFree && this.reports(id, null);
+    const result = wasFree || holder !== undefined ? 'cancelled' : 'unseen';
+    this.endRequest(id, now, { result, ...NO_REASON, nodes: [] });
+  }
+
   /** Returns the reason of a failed request: the refusals of the pools that have its labels. */
   private refusalOf({ facts: { labels }, refusals }: RequestLife, request: NodeRequest): Reason {
     const capable = [...this.store.components.pools()].filter(({ supported_labels: supported }) =>
       labels.every((label) => supported.includes(label)),
     );
     if (capable.length === 0) {
-      return { cause: 'label', reason: `no registered pool has ${[...new Set(labels)].join(', ')}` };
+      const offered = new Set(
+        [...this.store.components.pools()].flatMap(({ supported_labels: supported }) => supported),
+      );
+      const missing = [...new Set(labels)].filter((label) => !offered.has(label));
+      return {
+        cause: 'label',
+        reason:
+          missing.length > 0
+            ? `no registered pool has ${missing.join(', ')}`
+            : `no single pool has all of ${[...new Set(labels)].join(', ')}`,
+      };
     }
-    const found = new Map(
-      capable.flatMap(({ id, provider_name: provider, name }) => {
-        const pool = `${provider}/${name}`;
-        const own = refusals.get(pool);
-        // Other launchers write their reasons into the record.
-        const reason = own?.reason ?? request.decline_reasons[id];
-        return reason === undefined ? [] : [[pool, { reason, cause: own?.cause }] as const];
-      }),
-    );
+    const found = new Map<string, Pick<Refusal, 'reason'> & Partial<Refusal>>();
+    for (const { id, provider_name: provider, name, hostname } of capable) {
+      const pool = `${provider}/${name}`;
+      const own = refusals.get(pool);
+      // Other launchers write their reasons into the record, without a cause.
+      const reason = request.decline_reasons[id];
+      if (own !== undefined) found.set(pool, own);
+      else if (reason !== undefined) found.set(`${pool} of ${hostname}`, { reason });
+    }
     if (found.size === 0) return NO_REASON;
     const causes = [...found.values()].flatMap(({ cause }) => cause ?? []);
     return {
@@ -201,8 +268,19 @@ export class Timelines implements TimelineRecorder {
       handedOver.handedOver(now, id);
       this.reportPhases(handedOver);
     }
+    if (life.worker === undefined) this.reportRequest(life);
+    else this.releasing.set(id, life);
+  }
+
+  private reportRequest(life: RequestLife): void {
+    if (life.settled !== undefined) life.isReported = true;
     // An earlier process or another launcher has counted it; every restart would count it again.
     if (!life.endedUnseen) this.events.requestEnded.emit(life);
+  }
+
+  /** Returns the life of a request that has not ended, or that a pool of this launcher has not released yet. */
+  private current(id: string): RequestLife | undefined {
+    return this.requests.get(id) ?? this.releasing.get(id);
   }
 
   private keepRequest(life: RequestLife): void {
@@ -229,11 +307,18 @@ export class Timelines implements TimelineRecorder {
       life = continued(this.interrupted.nodes, id, NodeLife.of(node, now));
       this.nodes.set(id, life);
     }
-    life.recorded(now, node, request !== undefined, request?.pool);
+    const pool = request?.worker ?? request?.pool;
+    // The records of nodes are created with the acceptance, whose result is known later.
+    const isOwn = pool === `${node.provider ?? ''}/${node.pool ?? ''}`;
+    life.recorded(now, node, request !== undefined, isOwn ? pool : undefined);
     this.reportPhases(life);
   };
 
   private reportPhases(life: NodeLife): void {
+    if (!life.hasClosed) return;
+    // After the loss of the session, other launchers have reported the phases of its nodes, except launches by itself.
+    const isBehind = this.session !== undefined && this.session !== this.store.zooKeeper.session?.id;
+    if ((isBehind && !life.isLaunching) || !this.reports(life.facts.id, life.launcher)) life.skipClosed();
     for (let closed = life.takeClosed(); closed !== undefined; closed = life.takeClosed()) {
       this.events.nodePhase.emit({ life, phase: closed.phase, ms: closed.ms });
     }

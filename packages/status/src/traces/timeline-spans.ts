@@ -52,8 +52,10 @@ export class TimelineSpans implements TimelineRecorder {
     ];
     return () => {
       for (const end of ends) end();
-      for (const span of [...this.launches.values(), ...this.requests.values()])
-        span.end(undefined, 'the launcher stops');
+      for (const span of this.launches.values()) span.end(undefined, 'the launcher stops');
+      for (const [id, span] of this.requests) {
+        if (timelines.request(id)?.pool !== undefined) span.end(undefined, 'the launcher stops');
+      }
       this.launches.clear();
       this.requests.clear();
     };
@@ -103,6 +105,8 @@ export class TimelineSpans implements TimelineRecorder {
 
   readonly waits: TimelineRecorder['waits'] = (...event) => this.options.timelines.waits(...event);
   readonly leaves: TimelineRecorder['leaves'] = (...event) => this.options.timelines.leaves(...event);
+  readonly accepting: TimelineRecorder['accepting'] = (...event) => this.options.timelines.accepting(...event);
+  readonly settled: TimelineRecorder['settled'] = (...event) => this.options.timelines.settled(...event);
   readonly taken: TimelineRecorder['taken'] = (...event) => this.options.timelines.taken(...event);
   readonly released: TimelineRecorder['released'] = (...event) => this.options.timelines.released(...event);
 
@@ -128,6 +132,8 @@ export class TimelineSpans implements TimelineRecorder {
     const span = this.requests.get(facts.id);
     if (span === undefined || ended === undefined) return;
     this.requests.delete(facts.id);
+    // Each launcher that has worked on the request writes its part; without any, one does.
+    if (!life.isReported && life.pool === undefined) return;
     for (const { phase, from, to, by, detail } of life.closed()) {
       const attributes = { 'nodepool.pool': by, 'nodepool.reason': detail };
       this.options.tracing.span(phase, { at: from, parent: span, attributes }).end(to ?? end);

@@ -364,12 +364,12 @@ export class RequestStore {
         this.orphans.update(id, true);
         this.table.put(id, znode);
       },
-      onRemove: ({ path }) => {
+      onRemove: ({ path }, isCurrent) => {
         const id = requestOf(path);
         if (id === undefined) return;
         // Listeners that are notified of the deletion already see the orphan.
         const isOrphan = this.orphans.update(id, this.table.isContended(id));
-        const wasReadable = this.table.remove(id);
+        const wasReadable = this.table.remove(id, isCurrent && caches.complete);
         if (isOrphan && !wasReadable) this.notifyOrphan(id);
       },
       table: this.table,

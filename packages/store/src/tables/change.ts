@@ -6,4 +6,6 @@ export interface Change<E> {
   readonly id: string;
   readonly before: E | undefined;
   readonly after: E | undefined;
+  /** True for the deletion of a record that was not locked, as far as every change before the deletion shows. */
+  readonly wasFree?: boolean;
 }

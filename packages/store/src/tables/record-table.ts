@@ -39,6 +39,8 @@ interface PausedRecord<E> {
   readonly reported: E | undefined;
   /** The last content that this client has written meanwhile, if the record was removed. */
   written: Written['node'];
+  /** True if the record was removed, and was free before. */
+  wasFree: boolean;
 }
 
 export class RecordTable<D extends Stated, E extends RecordEntry<{ readonly id: string } & D>> {
@@ -120,11 +122,14 @@ export class RecordTable<D extends Stated, E extends RecordEntry<{ readonly id: 
     }
   }
 
-  /** Returns false if there was no readable record, so that listeners are not notified. */
-  remove(id: string): boolean {
+  /**
+   * Returns false if there was no readable record, so that listeners are not notified. `isCurrent`: the entry has every
+   * change before the deletion.
+   */
+  remove(id: string, isCurrent = false): boolean {
     this.unreadable.delete(id);
     const known = this.entries.get(id);
-    this.replace(id, known, undefined);
+    this.replace(id, known, undefined, isCurrent && known?.locked === false && !this.isContended(id));
     return known !== undefined;
   }
 
@@ -133,7 +138,7 @@ export class RecordTable<D extends Stated, E extends RecordEntry<{ readonly id: 
     for (let index = 0; index < paths.length; index += 1) {
       const id = nameOf(paths[index] ?? '');
       const paused = this.paused.get(id);
-      if (paused === undefined) this.paused.set(id, { count: 1, reported: this.entries.get(id), written: undefined });
+      if (paused === undefined) this.paused.set(id, newPause(this.entries.get(id)));
       else paused.count += 1;
     }
   }
@@ -156,7 +161,7 @@ export class RecordTable<D extends Stated, E extends RecordEntry<{ readonly id: 
       this.paused.delete(id);
       const after = this.entries.get(id);
       if (paused.reported === after || (isRemoved && this.reportedWrite(id, paused))) continue;
-      this.changes.emit({ id, before: paused.reported, after });
+      this.emit(id, paused.reported, after, paused.wasFree);
     }
   }
 
@@ -224,15 +229,26 @@ export class RecordTable<D extends Stated, E extends RecordEntry<{ readonly id: 
     return { path: path(id), reason: `the record of ${what} ${id} cannot be read: ${reason}`, version };
   }
 
-  private replace(id: string, before: E | undefined, after: E | undefined): void {
+  private replace(id: string, before: E | undefined, after: E | undefined, wasFree = false): void {
     if (before === undefined && after === undefined) return;
     if (after === undefined) this.entries.delete(id);
     else this.entries.set(id, after);
     if (before === undefined) this.ids.add(id);
     else if (after === undefined) this.ids.remove(id);
     this.options.reindex(id, before, after);
-    if (!this.paused.has(id)) this.changes.emit({ id, before, after });
+    const paused = this.paused.get(id);
+    if (paused === undefined) this.emit(id, before, after, wasFree);
+    else paused.wasFree = wasFree;
   }
+
+  private emit(id: string, before: E | undefined, after: E | undefined, wasFree: boolean): void {
+    const change = { id, before, after };
+    this.changes.emit(wasFree && after === undefined ? { ...change, wasFree } : change);
+  }
+}
+
+function newPause<E>(reported: E | undefined): PausedRecord<E> {
+  return { count: 1, reported, written: undefined, wasFree: false };
 }
 
 export function isCorrupt(decoded: object): decoded is CorruptRecord {

@@ -333,6 +333,7 @@ describe('the departed pools', () => {
     await simulation.run(handle.registered());
     const again = other.components.register({ ...pool, id: 'host-PoolWorker.cloud-main-2' });
     await simulation.run(again.registered());
+    await simulation.settled();
     await simulation.run(handle.close());
     await simulation.settled();
     expect(departed()).toEqual([]);

@@ -104,6 +104,36 @@ describe('records that other launchers handle', () => {
     expect(states).toEqual([undefined]);
   });
 
+  it('show at their deletion whether another launcher may have changed them before', async () => {
+    readLate();
+    const free: boolean[] = [];
+    store.requests.onChange(({ after, wasFree = false }) => {
+      if (after === undefined) free.push(wasFree);
+    });
+    const waiting = await simulation.run(other.requests.submit(requestData(), { priority: 200 }));
+    await simulation.settled();
+    await simulation.run(other.requests.remove(waiting));
+    await simulation.settled();
+    expect(free).toEqual([true]);
+
+    const held = await accepted();
+    await simulation.settled();
+    await simulation.run(other.requests.remove(held.requestId));
+    await simulation.settled();
+    // All events arrive together, or none of them.
+    for (const how of ['silent', 'cut'] as const) {
+      const requestId = await simulation.run(other.requests.submit(requestData(), { priority: 200 }));
+      await simulation.settled();
+      simulation.server.partition(store.zooKeeper, how);
+      const accepting = other.requests.accept(given(other.requests.get(requestId)), { create: [], reuse: [] });
+      await simulation.run(given(await simulation.run(accepting)).request.release({ state: 'failed' }));
+      await simulation.run(other.requests.remove(requestId));
+      simulation.server.heal(store.zooKeeper);
+      await simulation.clock.advance(2000);
+    }
+    expect(free).toEqual([true, false, false, false]);
+  });
+
   it('are in the cache after a refresh', async () => {
     readLate();
     const { node } = await accepted();

@@ -6,10 +6,13 @@ import { SimulatedZooKeeperServer } from '../../src/simulated/index.js';
 import { bytes } from '../behaviour/harness.js';
 
 let clock: VirtualClock;
+let server: SimulatedZooKeeperServer;
 let client: ZooKeeper;
 let other: ZooKeeper;
 let tree: TreeCache;
 let log: string[];
+/** Paths of deleted znodes whose last entry may lack changes. */
+let stale: string[];
 /** Delays of reads by path, milliseconds. */
 let delays: Map<string, number>;
 
@@ -17,7 +20,8 @@ beforeEach(async () => {
   clock = new VirtualClock();
   delays = new Map();
   log = [];
-  const server = new SimulatedZooKeeperServer({ clock, latencyMs: () => 1 });
+  stale = [];
+  server = new SimulatedZooKeeperServer({ clock, latencyMs: () => 1 });
   client = server.connect();
   other = server.connect();
   void client.create('/app');
@@ -26,7 +30,10 @@ beforeEach(async () => {
     '/app',
     {
       onPut: ({ path, data }) => log.push(`${path} ${Buffer.from(data).toString()}`.trim()),
-      onRemove: ({ path }) => log.push(`removed ${path}`),
+      onRemove: ({ path }, isCurrent) => {
+        log.push(`removed ${path}`);
+        if (!isCurrent) stale.push(path);
+      },
     },
     { clock, readDelayMs: (path) => delays.get(path) ?? 0 },
   );
@@ -71,6 +78,39 @@ it('no read follows a deletion within the delay', async () => {
   void other.delete('/app/a');
   await clock.advance(1000);
   expect(log).toEqual(['/app/a new', 'removed /app/a']);
+});
+
+it('the listener learns whether changes before a deletion were not read', async () => {
+  for (const path of ['/app/read', '/app/delayed', '/app/in-flight', '/app/own', '/app/missed']) await create(path);
+  delays.set('/app/delayed', 100);
+  await write('/app/read', '1');
+  await write('/app/delayed', '1');
+  void other.delete('/app/read');
+  void other.delete('/app/delayed');
+  void other.set('/app/in-flight', bytes('1'));
+  void other.delete('/app/in-flight');
+  await clock.advance(10);
+  expect(stale).toEqual(['/app/delayed', '/app/in-flight']);
+
+  const own = tree.expect(['/app/own']);
+  await Promise.all([client.delete('/app/own'), clock.advance(10)]);
+  own.applied([{ path: '/app/own', node: undefined }]);
+  expect(stale).toHaveLength(2);
+
+  await create('/app/contested');
+  const contested = tree.expect(['/app/contested']);
+  void other.set('/app/contested', bytes('1'));
+  void other.delete('/app/contested');
+  await clock.advance(10);
+  contested.unknown();
+  expect(stale.splice(2)).toEqual(['/app/contested']);
+
+  server.partition(client);
+  void other.delete('/app/missed');
+  await clock.advance(10);
+  server.heal(client);
+  await clock.advance(10_000);
+  expect(stale.slice(2)).toEqual(['/app/missed']);
 });
 
 it('a refresh ends all delays', async () => {

@@ -26,6 +26,14 @@ export const LAUNCHER: readonly Mutation[] = inPackage('packages/launcher', [
     tests: ['suspended-deletions.test.ts'],
   },
   {
+    id: 'launcher-leak-counted-each-round',
+    file: 'maintenance/leaked-resources.ts',
+    find: 'if (!deleted.has(keyOf(resource))) metrics',
+    replace: 'metrics',
+    breaks: 'A leaked resource is counted once.',
+    tests: ['leaks.test.ts'],
+  },
+  {
     id: 'launcher-new-resource',
     file: 'maintenance/leaked-resources.ts',
     find: 'filter(({ since }) => now - since >= SETTLE_MS)',
@@ -156,8 +164,8 @@ export const LAUNCHER: readonly Mutation[] = inPackage('packages/launcher', [
   {
     id: 'launcher-absent-pool',
     file: 'pool/candidate-pools.ts',
-    find: 'const RETURN_MS = 30_000;',
-    replace: 'const RETURN_MS = 0;',
+    find: 'schedule(POOL_RETURN_MS,',
+    replace: 'schedule(0,',
     breaks: 'A pool may leave the registry for a while.',
     tests: ['candidate-pools.test.ts', 'candidates.test.ts'],
   },

@@ -1,11 +1,123 @@
-/** Defects of the order of launchers and of late reads. */
+/** Defects of the order of launchers, of late reads, and of metrics that several launchers report. */
 
 import { inPackage, type Mutation } from '../mutation.js';
 
 const ORDER = ['precedence.test.ts', 'several-launchers.test.ts'];
 const LATE_READS = ['nodes/late-reads.test.ts'];
+const HISTOGRAMS = 'packages/launcher/test/observe/timelines.test.ts';
+const VIEWS = 'packages/launcher/test/observe/views.test.ts';
 
 export const SEVERAL_LAUNCHERS: readonly Mutation[] = [
+  ...inPackage('packages/status', [
+    {
+      id: 'view-other-labels-served',
+      file: 'documents/problems/labels.ts',
+      find: 'requests.labels.every((label) => facts',
+      replace: 'requests.labels.some((label) => facts',
+      breaks: 'Failed requests are over once a request for the same labels is fulfilled.',
+      tests: ['problems.test.ts'],
+      elsewhere: [VIEWS],
+    },
+    {
+      id: 'view-departed-at-once',
+      file: 'explain/wait-reason.ts',
+      find: 'left > returnable',
+      replace: 'left > Infinity',
+      breaks: 'A pool whose launcher restarts is not missing.',
+      tests: ['problems.test.ts'],
+      elsewhere: [VIEWS],
+    },
+    {
+      id: 'view-unserved-at-once',
+      file: 'documents/problems/providers.ts',
+      find: 'if (left !== null && now - left < POOL_RETURN_MS / 1000) return [];',
+      replace: '',
+      breaks: 'A provider whose launcher restarts is not unserved.',
+      tests: ['provider-problems.test.ts'],
+      elsewhere: [VIEWS],
+    },
+    {
+      id: 'report-every-request',
+      file: 'timeline/timelines.ts',
+      find: 'if (life.settled !== undefined) life.isReported = true;',
+      replace: 'life.isReported = true;',
+      breaks: 'The metrics of all launchers contain a request once.',
+      tests: ['reported-requests.test.ts'],
+      elsewhere: [HISTOGRAMS],
+    },
+    {
+      id: 'report-waiting-requests-everywhere',
+      file: 'timeline/timelines.ts',
+      find: 'wasFree && this.reports(id, null);',
+      replace: 'wasFree;',
+      breaks: 'One of the launchers reports a request that is withdrawn while it waits.',
+      tests: ['reported-requests.test.ts'],
+      elsewhere: [HISTOGRAMS],
+    },
+    {
+      id: 'report-unseen-as-cancelled',
+      file: 'timeline/timelines.ts',
+      find: "wasFree || holder !== undefined ? 'cancelled' : 'unseen'",
+      replace: "'cancelled'",
+      breaks: 'A launcher claims no end of a request that another launcher held.',
+      tests: ['reported-requests.test.ts'],
+      elsewhere: [HISTOGRAMS],
+    },
+    {
+      id: 'report-old-states',
+      file: 'timeline/request-life.ts',
+      find: ' || this.settled !== undefined) return;',
+      replace: ') return;',
+      breaks: 'An old state of a request that this launcher has ended adds no phase.',
+      tests: ['reported-requests.test.ts'],
+    },
+    {
+      id: 'report-every-node',
+      file: 'timeline/timelines.ts',
+      find: 'if ((isBehind && !life.isLaunching) || !this.reports(life.facts.id, life.launcher)) life.skipClosed();',
+      replace: '',
+      breaks: 'The metrics of all launchers contain a phase of a node once.',
+      tests: [],
+      elsewhere: [HISTOGRAMS],
+    },
+    {
+      id: 'report-missed-phases',
+      file: 'timeline/timelines.ts',
+      find: 'if ((isBehind && !life.isLaunching) || !this',
+      replace: 'if (!this',
+      breaks: 'A launcher reports no phase of a node that ended after the loss of its session.',
+      tests: [],
+      elsewhere: [HISTOGRAMS],
+    },
+  ]),
+  ...inPackage('packages/store', [
+    {
+      id: 'departed-although-registered',
+      file: 'components/component-store.ts',
+      find: 'if (hostname === pool.hostname &&',
+      replace: "if (hostname === '' &&",
+      breaks: 'A pool that is registered again before its former registration ends has not left.',
+      tests: ['components/component-store.test.ts'],
+    },
+    {
+      id: 'late-reads-ignored-at-deletion',
+      file: 'requests/request-store.ts',
+      find: 'isCurrent && caches.complete',
+      replace: 'true',
+      breaks: 'The last known state of a deleted request may be older than its end.',
+      tests: LATE_READS,
+    },
+  ]),
+  ...inPackage('packages/zookeeper', [
+    {
+      id: 'stale-deletion-as-current',
+      file: 'tree-cache.ts',
+      find: 'this.complete && this.lastRead === node.path',
+      replace: 'this.lastRead === node.path || !this.complete',
+      breaks: 'A listener learns that changes before a deletion may be missing.',
+      tests: ['simulated/delayed-reads.test.ts'],
+    },
+  ]),
   ...inPackage('packages/launcher', [
     {
       id: 'order-no-wait',

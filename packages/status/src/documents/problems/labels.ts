@@ -150,7 +150,7 @@ function failing({ labels, ...requests }: FailedRequests): Problem {
   const { count, first, reason, cause: refused, served, hasPool, lastPool } = requests;
   // A pool that has the labels now ends the cause of requests that failed because no pool had them.
   const isOver = hasPool && (served !== undefined || refused === 'label');
-  const { cause, remedy } = REFUSALS[refused ?? 'launch'];
+  const { cause, remedy } = REFUSALS[refused ?? 'order'];
   const named = shortened(labels.join(', '), MAX_NAME);
   const had =
     lastPool === undefined ? [] : [`Pool ${lastPool.pool} of launcher ${lastPool.launcher} had the labels before.`];
