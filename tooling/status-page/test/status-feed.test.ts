@@ -110,10 +110,13 @@ describe('the stream of the status page', () => {
     await server.put('requests/100-', { state: 'requested', state_time: server.now, node_types: ['small'] }, true);
     await server.clock.advance(1000);
     const [, second] = await viewer.received(2);
-    expect(Object.keys(second?.sections ?? {}).sort()).toEqual([
-      ...['labels', 'launcher', 'problems', 'reasons', 'requests'],
-    ]);
+    expect(Object.keys(second?.sections ?? {}).sort()).toEqual([...['labels', 'launcher', 'reasons', 'requests']]);
     expect(second?.time).toBe(server.now);
+    // That no pool has the label is a problem a little later, without another change.
+    await server.clock.advance(10_000);
+    const [, , heartbeat, later] = await viewer.received(4);
+    expect(heartbeat?.sections).toEqual({});
+    expect(Object.keys(later?.sections ?? {})).toEqual(expect.arrayContaining(['launcher', 'problems']));
   });
 
   it('does not repeat the history when a launch ends', async () => {

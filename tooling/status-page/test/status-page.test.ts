@@ -79,7 +79,7 @@ describe('the overview', () => {
       expect(problems).toContain('/etc/nodepool/nodepool.yaml:31:7: providers[0].pools[0].max-servers');
       expect(problems).toContain('npm install @nodepool/driver-aws');
       expect(problems).toContain('/nodepool/nodes/0000009999');
-      expect(problems).toContain('Provider rackspace has nodes, but no launcher serves it');
+      expect(problems).toContain('Provider rackspace has 1 node, but no launcher serves it');
     },
     WAIT_LIMIT_MS,
   );
