@@ -322,6 +322,8 @@ describe('the problems of launchers', () => {
       { ...unreachable, since: world.clock.now() / 1000 - 240 },
       { ...unreachable, severity: 'warning' },
       { ...unreachable, severity: 'warning', details: ['it refuses the credentials'] },
+      { key: 'failed big', severity: 'warning', title: '2 requests for the label big failed', remedy: 'Look.' },
+      { key: 'failed big', severity: 'warning', title: '11 requests for the label big failed', remedy: 'Look.' },
       { key: 'provider cloud on nl01', severity: 'critical', title: 'the same, seen by another', launcher: 'nl01' },
       { key: 'provider cloud on nl02', severity: 'warning', title: 'Launcher nl02 sees trouble', launcher: 'nl02' },
       { key: 'failed small', severity: 'info', title: '1 request failed; it is over', remedy: null, details: [7] },
@@ -335,6 +337,7 @@ describe('the problems of launchers', () => {
         ...{ reason: 'no answer; effect: 1 request hangs on it', remedy: 'Check the network.' },
       },
       { severity: 'warning', reason: 'it refuses the credentials; effect: 1 request hangs on it' },
+      { severity: 'warning', object: '11 requests for the label big failed' },
       { severity: 'warning', object: 'Launcher nl02 sees trouble' },
       { severity: 'info', object: '1 request failed; it is over', remedy: null },
     ]);

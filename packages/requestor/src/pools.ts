@@ -83,7 +83,7 @@ export function requestReasons(request: NodeRequest, pools: readonly PoolCompone
       ...declined,
       isOffered
         ? 'a launcher has accepted the request and launches its nodes'
-        : 'a launcher had accepted the request, and no registered pool offers its labels now: it may wait again',
+        : 'a launcher works on the request, although no registered pool offers its labels now',
     ];
   }
   if (state === 'failed') return declined.length > 0 ? declined : ['no pool declined, but every launch failed'];

@@ -112,7 +112,7 @@ describe('the stream of the status page', () => {
     const [, second] = await viewer.received(2);
     expect(Object.keys(second?.sections ?? {}).sort()).toEqual([...['labels', 'launcher', 'reasons', 'requests']]);
     expect(second?.time).toBe(server.now);
-    // That no pool has the label is a problem a little later, without another change.
+    // The missing pool is a problem a little later, without another change.
     await server.clock.advance(10_000);
     const [, , heartbeat, later] = await viewer.received(4);
     expect(heartbeat?.sections).toEqual({});

@@ -61,11 +61,16 @@ function otherSummaries(documents: readonly LauncherDocument[]): readonly Row[] 
     .map(({ launcher, document }) => ({ launcher, value: document }));
 }
 
-/** Returns the documents in the order of the numbers of decisions and phases that the launchers recorded themselves. */
+/**
+ * Returns the documents in the order of the numbers of decisions and phases that the launchers recorded themselves;
+ * those of launchers that have not seen the end come last.
+ */
 function byKnowledge(documents: readonly LauncherDocument[]): readonly LauncherDocument[] {
   const knowledge = ({ document: { decisions, timeline } }: LauncherDocument): number =>
     objectsIn(decisions).length + recordedPhases(objectsIn(timeline));
-  return [...documents].sort((a, b) => knowledge(b) - knowledge(a));
+  const isUnseen = ({ document: { request, facts } }: LauncherDocument): boolean =>
+    objectIn(request)['state'] === 'unseen' || objectIn(facts)['result'] === 'unseen';
+  return [...documents].sort((a, b) => Number(isUnseen(a)) - Number(isUnseen(b)) || knowledge(b) - knowledge(a));
 }
 
 function recordedPhases(timeline: readonly JsonObject[]): number {

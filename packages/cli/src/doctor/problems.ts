@@ -1,6 +1,7 @@
 /**
  * The problems that launchers report: those of their status pages, with the launchers that see them. The same problem
- * with another text is another finding, because launchers see different parts of the work.
+ * with another text is another finding, because launchers see different parts of the work; other numbers and times are
+ * named as such.
  */
 
 import { isJsonObject, type JsonObject, type JsonValue } from '@nodepool/core';
@@ -54,7 +55,7 @@ export function checkProblems(answers: readonly LauncherAnswer[], now: number): 
     // A launcher that has answered reports its own trouble better than others do.
     if (problem.seenBy !== null && asked.has(problem.seenBy)) continue;
     const { key, title, details, effect } = problem;
-    const text = JSON.stringify([key, title, details, effect]);
+    const text = withoutNumbers(JSON.stringify([key, title, details, effect]));
     byText.set(text, [...(byText.get(text) ?? []), problem]);
   }
   for (const problems of byText.values()) addProblem(findings, problems, asked.size, now);
@@ -63,12 +64,16 @@ export function checkProblems(answers: readonly LauncherAnswer[], now: number): 
 }
 
 function addProblem(findings: Findings, problems: readonly Reported[], launchers: number, now: number): void {
-  const [worst] = problems.toSorted((a, b) => rank(a) - rank(b) || (a.since ?? Infinity) - (b.since ?? Infinity));
+  const [worst] = problems.toSorted(
+    (a, b) => rank(a) - rank(b) || countIn(b) - countIn(a) || (a.since ?? Infinity) - (b.since ?? Infinity),
+  );
   if (worst === undefined) return;
   const { severity, title, since, details, effect, remedy } = worst;
   const seconds = since === null ? 0 : Math.round(now / 1000 - since);
   const age = seconds < 1 || severity === 'info' ? '' : ` for ${durationOf(seconds)}`;
-  const by = launchers > 1 ? ` (reported by ${firstNames(problems.map((problem) => problem.by))})` : '';
+  const isSame = problems.every((problem) => problem.title === title && problem.effect === effect);
+  const reporters = `${firstNames(problems.map((problem) => problem.by))}${isSame ? '' : ', with different numbers'}`;
+  const by = launchers > 1 ? ` (reported by ${reporters})` : '';
   const text = [details.join('; '), effect === null ? '' : `effect: ${effect}`]
     .filter((part) => part !== '')
     .join('; ');
@@ -86,6 +91,15 @@ function durationOf(seconds: number): string {
 
 function rank({ severity }: Reported): number {
   return severity === 'critical' ? 0 : severity === 'warning' ? 1 : 2;
+}
+
+function withoutNumbers(text: string): string {
+  return text.replaceAll(/\d+/gu, '0');
+}
+
+/** Returns the first number of the title, which counts what is wrong. */
+function countIn({ title }: Reported): number {
+  return Number(/\d+/u.exec(title)?.[0] ?? 0);
 }
 
 function readProblem(problem: JsonObject, by: string): Reported {

@@ -29,7 +29,7 @@ export function explainRequest(sources: ExplanationSources, id: string): Explana
     kind: 'request',
     id,
     summary: latest === undefined ? summary : `${summary} ${sentence(`Last decision here: ${latest}`)}`,
-    facts: entry === undefined ? {} : factsOf(entry),
+    facts: entry === undefined ? resultOf(life) : factsOf(entry),
     pools: entry === undefined ? [] : poolsOf(sources, entry.request),
     timeline: explainLife(life, sources.clock.now()),
     decisions: explainDecisions(decided),
@@ -76,6 +76,10 @@ function orderOf({ queuePosition }: ExplanationSources, id: string): string {
 /** Returns why a request is not served yet, as sentences about the pools that may serve it, most likely first. */
 function waitingReason(sources: Omit<ExplanationSources, 'decisions'>, request: NodeRequest): string {
   return new WaitReasons(sources).of(request).slice(0, MAX_POOLS).map(reasonText).join(' ');
+}
+
+function resultOf(life: RequestLife | undefined): Explanation['facts'] {
+  return life?.ended === undefined ? {} : { result: life.ended.result };
 }
 
 /** Returns how a deleted request ended, as a sentence after another one. */

@@ -86,9 +86,8 @@ export class WaitReasons {
     const life = timelines.request(queuePosition?.first ?? request.id);
     const waits = new Map((life?.poolWaits() ?? []).map((wait) => [wait.pool, wait]));
     const since = sinceOf(this.sources, request);
-    const departed = this.departed.filter(({ pool }) => isCandidate(request, pool));
     const returnable = this.sources.clock.now() - POOL_RETURN_MS;
-    const returns = departed.filter(({ left }) => left > returnable);
+    const returns = this.departed.filter(({ pool, left }) => left > returnable && isCandidate(request, pool));
     const preferred = this.preferredProvider(request, returns);
     const ranked: Ranked[] = returns.map(returning);
     for (const pool of this.pools) {
@@ -106,7 +105,8 @@ export class WaitReasons {
     if (ranked.length === 0) {
       // The last pool may just have declined it.
       const changed = request.declined_by.length === 0 ? 0 : (timelines.request(request.id)?.changedAt ?? 0);
-      return [none(request, Math.max(since, changed), departed.at(-1))];
+      const last = this.sources.store.components.lastDeparted((pool) => isCandidate(request, pool));
+      return [none(request, Math.max(since, changed), last)];
     }
     ranked.sort((a, b) => a.rank - b.rank || a.reason.since - b.reason.since);
     return withoutRepeats(ranked.map(({ reason }) => reason));

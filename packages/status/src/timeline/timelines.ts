@@ -10,6 +10,7 @@ import type { Attempt, NodePhase, RequestEnd } from './life.js';
 import { EndedLives } from './ended-lives.js';
 import { NodeLife } from './node-life.js';
 import { RequestLife } from './request-life.js';
+import { lackOfPool } from '../facts/lack-of-pool.js';
 import type {
   AttemptResult,
   LaunchPlace,
@@ -227,17 +228,7 @@ export class Timelines implements TimelineRecorder {
       labels.every((label) => supported.includes(label)),
     );
     if (capable.length === 0) {
-      const offered = new Set(
-        [...this.store.components.pools()].flatMap(({ supported_labels: supported }) => supported),
-      );
-      const missing = [...new Set(labels)].filter((label) => !offered.has(label));
-      return {
-        cause: 'label',
-        reason:
-          missing.length > 0
-            ? `no registered pool has ${missing.join(', ')}`
-            : `no single pool has all of ${[...new Set(labels)].join(', ')}`,
-      };
+      return { cause: 'label', reason: lackOfPool(labels, [...this.store.components.pools()]) };
     }
     const found = new Map<string, Pick<Refusal, 'reason'> & Partial<Refusal>>();
     for (const { id, provider_name: provider, name, hostname } of capable) {

@@ -99,6 +99,12 @@ export class ComponentStore {
     return this.departed.values();
   }
 
+  /** Returns the matching pool that left last, preferably one whose launcher has left as well. */
+  lastDeparted(matches: (pool: PoolComponentData) => boolean): DepartedPool | undefined {
+    const found = [...this.departed.values()].filter(({ pool }) => matches(pool));
+    return found.findLast(({ pool }) => !this.hasLauncher(pool.hostname)) ?? found.at(-1);
+  }
+
   /** Returns the paths of persistent znodes in the registry. No process owns them, so they are no components. */
   withoutSession(): Iterable<string> {
     return this.persistent;

@@ -327,6 +327,27 @@ describe('the departed pools', () => {
     expect(departed()).toEqual([]);
   });
 
+  it('of a launcher that has left as well come before those of one that runs without them', async () => {
+    const running = await simulation.store();
+    await simulation.run(running.components.register(launcher).registered());
+    const gone = await simulation.store();
+    const one = gone.components.register({ ...pool, hostname: 'gone', id: 'gone-PoolWorker.cloud-main-1' });
+    const two = running.components.register(pool);
+    await simulation.run(Promise.all([one.registered(), two.registered()]));
+    await simulation.settled();
+    const last = (name: string): unknown =>
+      store.components.lastDeparted((each) => each.provider_name === name)?.pool.hostname;
+    await simulation.run(two.close());
+    await simulation.settled();
+    expect([last('cloud'), last('other')]).toEqual(['host', undefined]);
+    await simulation.run(one.close());
+    await simulation.settled();
+    expect(last('cloud')).toBe('gone');
+    await simulation.run(running.components.register({ ...pool, name: 'second' }).close());
+    await simulation.settled();
+    expect(last('cloud')).toBe('gone');
+  });
+
   it('are not those that are registered again before the former registration ends', async () => {
     const other = await simulation.store();
     const handle = other.components.register(pool);

@@ -112,9 +112,11 @@ function lastServed({ store }: Observed, providers: readonly ProviderStatus[]): 
       const seen = departed.get(name) ?? [];
       const launchers = [...store.nodes.ofProvider(name)].map(({ node }) => node.launcher ?? '');
       const recorded = [...new Set(launchers)].flatMap((id) => POOL_ID.exec(id)?.[1] ?? []);
-      const hosts = seen.length === 0 ? recorded : seen.map(({ pool }) => pool.hostname);
+      const known = seen.length === 0 ? recorded : seen.map(({ pool }) => pool.hostname);
+      const ended = known.filter((host) => !store.components.hasLauncher(host));
+      const hosts = ended.length === 0 ? known : ended;
       const left = seen.length === 0 ? null : Math.max(...seen.map((each) => each.left)) / 1000;
-      const isRunning = hosts.some((host) => store.components.hasLauncher(host));
+      const isRunning = known.length > 0 && ended.length === 0;
       return [name, { hosts: [...new Set(hosts)].sort(), isRunning, left }];
     }),
   );

@@ -2,6 +2,7 @@
 
 import { MIN_READY_REQUESTOR } from '@nodepool/core';
 import { POOL_RETURN_MS, type PoolComponentData } from '@nodepool/store';
+import { lackOfPool } from '../../facts/lack-of-pool.js';
 import type { RefusalCause } from '../../facts/timeline-recorder.js';
 import { groupBy, shortened, type Observed } from '../sources.js';
 import type { LabelStatus, Problem } from '../../client/model.js';
@@ -211,7 +212,9 @@ export function failedRequests({ status, store, clock }: Observed): readonly Fai
     const labels = [...new Set(facts.labels)].sort();
     const key = JSON.stringify(labels);
     const newest = failed.get(key) ?? {
-      ...{ labels, count: 0, served: undefined, reason: ended?.reason, cause: ended?.cause, last: end / 1000 },
+      ...{ labels, count: 0, served: undefined, cause: ended?.cause, last: end / 1000 },
+      // The pools may have changed since then.
+      reason: ended?.cause === 'label' ? lackOfPool(labels, [...store.components.pools()]) : ended?.reason,
       ...poolsFor(store, labels, now),
     };
     failed.set(key, { ...newest, first: end / 1000, count: newest.count + 1 });
@@ -231,9 +234,11 @@ function poolsFor(
 ): Pick<FailedRequests, 'hasPool' | 'lastPool'> {
   const hasLabels = ({ supported_labels: supported }: PoolComponentData): boolean =>
     labels.every((label) => supported.includes(label));
-  const last = [...components.departedPools()].filter(({ pool }) => hasLabels(pool)).at(-1);
-  const mayReturn = last !== undefined && now - last.left < POOL_RETURN_MS;
+  const mayReturn = [...components.departedPools()].some(
+    ({ pool, left }) => now - left < POOL_RETURN_MS && hasLabels(pool),
+  );
   if (mayReturn || [...components.pools()].some(hasLabels)) return { hasPool: true, lastPool: undefined };
+  const last = components.lastDeparted(hasLabels);
   if (last === undefined) return { hasPool: false, lastPool: undefined };
   const { provider_name: provider, name, hostname: launcher } = last.pool;
   return {

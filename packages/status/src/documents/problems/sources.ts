@@ -42,7 +42,7 @@ export interface FormerPool {
 export interface LastServed {
   /** Hosts of the launchers, sorted. */
   readonly hosts: readonly string[];
-  /** True if one of these launchers is registered without the provider. */
+  /** True if these launchers are registered without the provider. */
   readonly isRunning: boolean;
   /** Unix seconds at which the last of them left; null: before the launcher of the page started. */
   readonly left: number | null;
