@@ -324,6 +324,8 @@ describe('the problems of launchers', () => {
       { ...unreachable, severity: 'warning', details: ['it refuses the credentials'] },
       { key: 'failed big', severity: 'warning', title: '2 requests for the label big failed', remedy: 'Look.' },
       { key: 'failed big', severity: 'warning', title: '11 requests for the label big failed', remedy: 'Look.' },
+      { key: 'image deb11', severity: 'warning', title: 'Image deb11 is missing', remedy: 'Look.' },
+      { key: 'image deb12', severity: 'warning', title: 'Image deb12 is missing', remedy: 'Look.' },
       { key: 'provider cloud on nl01', severity: 'critical', title: 'the same, seen by another', launcher: 'nl01' },
       { key: 'provider cloud on nl02', severity: 'warning', title: 'Launcher nl02 sees trouble', launcher: 'nl02' },
       { key: 'failed small', severity: 'info', title: '1 request failed; it is over', remedy: null, details: [7] },
@@ -338,6 +340,8 @@ describe('the problems of launchers', () => {
       },
       { severity: 'warning', reason: 'it refuses the credentials; effect: 1 request hangs on it' },
       { severity: 'warning', object: '11 requests for the label big failed' },
+      { severity: 'warning', object: 'Image deb11 is missing' },
+      { severity: 'warning', object: 'Image deb12 is missing' },
       { severity: 'warning', object: 'Launcher nl02 sees trouble' },
       { severity: 'info', object: '1 request failed; it is over', remedy: null },
     ]);

@@ -55,7 +55,7 @@ export function checkProblems(answers: readonly LauncherAnswer[], now: number): 
     // A launcher that has answered reports its own trouble better than others do.
     if (problem.seenBy !== null && asked.has(problem.seenBy)) continue;
     const { key, title, details, effect } = problem;
-    const text = withoutNumbers(JSON.stringify([key, title, details, effect]));
+    const text = JSON.stringify([key, withoutNumbers(JSON.stringify([title, details, effect]))]);
     byText.set(text, [...(byText.get(text) ?? []), problem]);
   }
   for (const problems of byText.values()) addProblem(findings, problems, asked.size, now);

@@ -111,7 +111,8 @@ export function describePool(
   labels: readonly string[] = [],
 ): string {
   // A pool whose cloud does not answer remains `initializing`.
-  if (state !== 'running' && (trouble === undefined || trouble === null)) return `is ${state}`;
+  const isOut = trouble !== undefined && trouble !== null && trouble.state !== 'degraded';
+  if (state !== 'running' && !isOut) return `is ${state}`;
   const unready = labels.find((label) => Object.hasOwn(reasons, label));
   if (unready !== undefined) return `cannot serve it: ${reasons[unready] ?? ''}`;
   const isClosed = labels.some((label) => closed.includes(label));

@@ -368,6 +368,8 @@ describe('the description of a pool', () => {
 
   it('names what keeps requests for a label away', () => {
     expect(says({ state: 'initializing' }, ['small'])).toBe('is initializing');
+    const degraded = { ...trouble, state: 'degraded' } as const;
+    expect(says({ state: 'initializing', trouble: degraded }, ['small'])).toBe('is initializing');
     const silent = { state: 'initializing', trouble } as const;
     expect(says(silent, ['small'])).toBe('launches no nodes; its provider is unreachable: no answer');
     expect(says({ unready_labels: { small: 'no image' } }, ['small'])).toBe('cannot serve it: no image');
