@@ -303,13 +303,7 @@ describe('histograms of several launchers', () => {
   it('contain a served request that its requestor deletes at once, and the other launchers claim no end', async () => {
     await launchers();
     const reported = reportedEnds();
-    const stop = world.server.onCommit(() => {
-      for (const [id, { state }] of world.records('/nodepool/requests'))
-        if (state === 'fulfilled') void world.requestor.withdraw(id);
-    });
-    const id = await world.submit(['small']);
-    await world.until('it is deleted', () => world.stateOf(id) === undefined);
-    stop();
+    const id = await world.deletedWhenServed(['small']);
     await world.clock.advance(5000);
     expect([...reported]).toEqual([[id, ['fulfilled']]]);
     const results = HOSTS.map((host) => requestLife(id, host).ended?.result);

@@ -250,13 +250,7 @@ describe('beside another launcher', () => {
   it('a request that was served and deleted at once is not called cancelled', async () => {
     site = await StatusSite.start(world, [provider('home', [pool('main', ['large'])])]);
     await world.launcher([provider('demo', [pool('main', ['small'])])], 'launcher2');
-    const stop = world.server.onCommit(() => {
-      for (const [id, { state }] of world.records('/nodepool/requests'))
-        if (state === 'fulfilled') void world.requestor.withdraw(id);
-    });
-    const id = await world.submit(['small']);
-    await world.until('it is deleted', () => world.stateOf(id) === undefined);
-    stop();
+    const id = await world.deletedWhenServed(['small']);
     await world.clock.advance(5000);
     const { request } = await site.get<StatusModel.RequestDocument>(`request/${id}`);
     expect(request?.state).toBe('unseen');

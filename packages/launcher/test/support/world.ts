@@ -212,6 +212,19 @@ export class World {
     return this.records(REQUESTS).get(id)?.nodes as string[];
   }
 
+  /** Resolves with a request that its requestor has deleted as soon as it was fulfilled. */
+  async deletedWhenServed(labels: readonly string[]): Promise<string> {
+    const stop = this.server.onCommit(() => {
+      for (const [id, { state }] of this.records('/nodepool/requests')) {
+        if (state === 'fulfilled') void this.requestor.withdraw(id);
+      }
+    });
+    const id = await this.submit(labels);
+    await this.until('the request is deleted', () => this.stateOf(id) === undefined);
+    stop();
+    return id;
+  }
+
   /** Takes and returns the nodes of a fulfilled request; a launcher then deletes them. */
   async giveBack(id: string): Promise<void> {
     await this.during(this.requestor.giveBack(await this.during(this.requestor.take(id))));
