@@ -115,11 +115,25 @@ describe('after ZooKeeper’s data was', () => {
   interface Node {
     readonly state: string;
     readonly external_id: string;
+    readonly allocated_to: string | null;
   }
 
   async function nodeOf(client: ZooKeeper, id: string): Promise<Node> {
     const { data } = await client.get(`/nodepool/nodes/${id}`);
     return JSON.parse(Buffer.from(data).toString()) as Node;
+  }
+
+  /** Resolves with true if there is a ready node that neither a request nor a launcher holds. */
+  async function hasFreeNode(client: ZooKeeper): Promise<boolean> {
+    const { children } = await client.children('/nodepool/nodes');
+    const free = await Promise.all(
+      children.map(async (id) => {
+        const { state, allocated_to: request } = await nodeOf(client, id);
+        const contenders = (await client.exists(`/nodepool/nodes/${id}/lock`))?.numChildren ?? 0;
+        return state === 'ready' && request === null && contenders === 0;
+      }),
+    );
+    return free.includes(true);
   }
 
   /** Resolves with the instances of the nodes in a state. */
@@ -207,7 +221,7 @@ describe('after ZooKeeper’s data was', () => {
     const parent = mkdtempSync(join(folder, 'data-'));
     const { server: zooKeeper, client } = await server(parent);
     const running = await launcher(zooKeeper, client, 'launcher', 1);
-    await until(running, 'has a ready node', async () => (await inState(client, 'ready')).length === 1);
+    await until(running, 'has a free ready node', () => hasFreeNode(client));
     const [ready = ''] = await inState(client, 'ready');
     await running.kill();
     await zooKeeper.kill('SIGTERM');
