@@ -104,6 +104,16 @@ describe('a launcher reports', () => {
     expect(ends).toEqual(['fulfilled, reported']);
   });
 
+  it('a request as failed that was deleted before the launcher knew the result of its write', () => {
+    accept();
+    deleted(false);
+    timelines.settled(ID, 'failed');
+    timelines.released(ID, POOL);
+    expect(ends).toEqual(['failed, reported']);
+    expect(timelines.failedRequests.newestFirst()).toEqual([life()]);
+    expect(timelines.endedRequests.newestFirst()).toEqual([]);
+  });
+
   it('a request that it has failed', () => {
     accept();
     timelines.settled(ID, 'failed');

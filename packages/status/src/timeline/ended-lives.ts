@@ -15,6 +15,10 @@ export class EndedLives<L> {
     }
   }
 
+  remove(id: string): void {
+    this.lives.delete(id);
+  }
+
   get(id: string): L | undefined {
     return this.lives.get(id);
   }

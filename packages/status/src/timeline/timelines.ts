@@ -154,6 +154,7 @@ export class Timelines implements TimelineRecorder {
     if (settled !== undefined && settled.result !== ended.result) life.ended = { ...ended, ...settled };
     else if (settled === undefined && ended.result === 'cancelled' && !wasFree)
       life.ended = { ...ended, result: 'unseen' };
+    if (life.ended !== ended) this.keepRequest(life);
     this.reportRequest(life);
   }
 
@@ -275,8 +276,13 @@ export class Timelines implements TimelineRecorder {
   }
 
   private keepRequest(life: RequestLife): void {
-    const kept = life.ended?.result === 'failed' ? this.failedRequests : this.endedRequests;
-    kept.add(life.facts.id, life);
+    const { id } = life.facts;
+    const [kept, other] =
+      life.ended?.result === 'failed'
+        ? [this.failedRequests, this.endedRequests]
+        : [this.endedRequests, this.failedRequests];
+    other.remove(id);
+    kept.add(id, life);
   }
 
   private readonly nodeChanged = ({ id, after }: Change<NodeEntry>): void => {
