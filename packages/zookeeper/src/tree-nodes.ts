@@ -37,7 +37,8 @@ export class TreeNodes {
     const parent = before === undefined ? parentPath(path) : undefined;
     if (parent === undefined) return;
     const siblings = this.children.get(parent);
-    if (siblings === undefined) this.children.set(parent, path);
+    // The parent's own text, because a part of this path would take memory beside it.
+    if (siblings === undefined) this.children.set(this.nodes.get(parent)?.path ?? parent, path);
     else if (typeof siblings === 'string') this.children.set(parent, new Set([siblings, path]));
     else siblings.add(path);
   }

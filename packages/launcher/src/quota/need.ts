@@ -14,8 +14,25 @@ export function needIn({ kind }: { readonly kind: string }, { need, tenantNeed }
   return kind === 'tenant' ? tenantNeed : need;
 }
 
+/** Limit of the uses that are shared, because the records of other programs may have any amounts. */
+const MAX_SHARED = 1000;
+
+/** Uses by their resources as JSON. The nodes of a site use the same few amounts, which would take 300 bytes each. */
+const shared = new Map<string, QuotaInformation>();
+
 /** Returns the resources that a node uses: at least one instance, even if the record of another program says less. */
 export function useOf(resources: Resources | null): QuotaInformation {
+  const key = JSON.stringify(resources);
+  let use = shared.get(key);
+  if (use === undefined) {
+    use = countedUse(resources);
+    if (shared.size >= MAX_SHARED) shared.clear();
+    shared.set(key, use);
+  }
+  return use;
+}
+
+function countedUse(resources: Resources | null): QuotaInformation {
   const amounts: Record<string, number> = { instances: 1 };
   for (const name in resources) {
     const amount = resources[name];

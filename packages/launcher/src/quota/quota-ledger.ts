@@ -255,7 +255,8 @@ export class QuotaLedger {
     const isReleased = entry !== undefined && this.released.has(id) && roleOf(entry.node, entry.locked) === 'leaving';
     const after = entry === undefined || isReleased ? undefined : this.counted(entry, before);
     if (before === after) return;
-    const isOnlyRole = before?.use === after?.use;
+    // `counted` keeps the list of a node that counts as before.
+    const isOnlyRole = before?.scopes === after?.scopes;
     if (before !== undefined) this.add(before, -1, isOnlyRole);
     if (after === undefined) this.nodes.delete(id);
     else {
@@ -292,10 +293,12 @@ export class QuotaLedger {
       return before.role === role ? before : { id, node, role, scopes, use };
     }
     const { provider, pool, tenant_name: tenant } = node;
-    const scopes: string[] = [];
-    if (provider !== null) scopes.push(this.providerScope(provider).key);
-    if (provider !== null && pool !== null) scopes.push(this.poolScope(provider, pool).key);
-    if (tenant !== null) scopes.push(this.tenantScope(tenant).key);
+    const keys: string[] = [];
+    if (provider !== null) keys.push(this.providerScope(provider).key);
+    if (provider !== null && pool !== null) keys.push(this.poolScope(provider, pool).key);
+    if (tenant !== null) keys.push(this.tenantScope(tenant).key);
+    // A list that has grown keeps room for more.
+    const scopes = keys.slice();
     return { id, node, role, scopes, use: useOf(node.resources) };
   }
 

@@ -72,19 +72,17 @@ export function decodeNode(json: unknown): NodeLife | undefined {
   return decodeCommon(life, json) ? life : undefined;
 }
 
-function decodeCommon(life: Life & { readonly attempts: Attempt[] }, json: Readonly<Record<string, unknown>>): boolean {
+function decodeCommon(life: Life & { attempts: readonly Attempt[] }, json: Readonly<Record<string, unknown>>): boolean {
   const { segments, attempts, end } = json;
   if (!Array.isArray(segments)) return false;
   for (const segment of segments) {
     const [phase, offset, by, detail, failed] = Array.isArray(segment) ? (segment as unknown[]) : [];
     if (!isPhase(phase) || typeof offset !== 'number') return false;
     const from = life.created + offset;
-    life.segments.push({ phase, from, by: text(by), detail: text(detail), failed: failed === 1 });
+    life.append({ phase, from, by: text(by), detail: text(detail), failed: failed === 1 });
   }
-  for (const attempt of Array.isArray(attempts) ? (attempts as unknown[]) : []) {
-    const decoded = decodeAttempt(attempt);
-    if (decoded !== undefined) life.attempts.push(decoded);
-  }
+  const decoded = Array.isArray(attempts) ? (attempts as unknown[]).map(decodeAttempt) : [];
+  life.attempts = decoded.filter((attempt) => attempt !== undefined);
   if (typeof end === 'number') life.end = end;
   life.skipClosed();
   return true;

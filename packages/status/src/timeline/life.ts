@@ -46,7 +46,8 @@ export type ClosedSegment = Segment & {
 const MAX_SEGMENTS = 60;
 
 export class Life {
-  readonly segments: Segment[] = [];
+  /** Oldest first. Replaced by each addition: a list that has grown keeps room for 16 more, in thousands of lives. */
+  segments: readonly Segment[] = [];
   /** Undefined while the life lasts. */
   end: number | undefined;
   /** Number of the segments that `takeClosed` has passed. */
@@ -71,8 +72,13 @@ export class Life {
     }
     // Prevents phases of negative length after the clock was set back.
     const from = last === undefined ? this.created : Math.max(last.from, now);
-    this.segments.push({ phase, from, by, detail, failed: false });
+    this.append({ phase, from, by, detail, failed: false });
     if (this.segments.length > MAX_SEGMENTS) this.mergeOldest();
+  }
+
+  /** Adds a recorded phase as the last one. */
+  append(segment: Segment): void {
+    this.segments = this.segments.concat(segment);
   }
 
   /** Marks the current phase as the end of a failed launch attempt. */
@@ -128,10 +134,11 @@ export class Life {
   }
 
   private mergeOldest(): void {
-    const [first, second, third] = this.segments;
+    const [first, second, third, ...others] = this.segments;
     if (first === undefined || second === undefined || third === undefined) return;
     const longer = second.from - first.from >= third.from - second.from ? first : second;
-    this.segments.splice(0, 2, { ...longer, from: first.from, detail: 'several phases, merged' });
+    const merged = { ...longer, from: first.from, detail: 'several phases, merged' };
+    this.segments = [merged, third, ...others];
     this.reported = Math.max(0, this.reported - 1);
   }
 }
@@ -149,6 +156,9 @@ export interface Attempt {
   /** Undefined if the node is ready. */
   readonly error: LaunchFailure | undefined;
 }
+
+/** Shared by the lives that have none. */
+export const NO_ATTEMPTS: readonly Attempt[] = [];
 
 export interface LaunchFailure {
   readonly code: string;

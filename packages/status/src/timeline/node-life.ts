@@ -1,7 +1,7 @@
 /** The life of one node. */
 
 import type { Node, NodeState } from '@nodepool/core';
-import { Life, type Attempt, type NodeFacts, type NodePhase } from './life.js';
+import { Life, NO_ATTEMPTS, type Attempt, type NodeFacts, type NodePhase } from './life.js';
 import type { LaunchStage } from '../facts/timeline-recorder.js';
 
 /** Phases of states after the launch. */
@@ -22,7 +22,7 @@ const MAX_ATTEMPTS = 10;
 
 export class NodeLife extends Life {
   /** Launch attempts, oldest first. */
-  readonly attempts: Attempt[] = [];
+  attempts = NO_ATTEMPTS;
   /** Id of the pool that launched the node, as recorded last. */
   launcher: string | null = null;
   private launching = false;
@@ -58,8 +58,7 @@ export class NodeLife extends Life {
   }
 
   attempted(attempt: Attempt): void {
-    this.attempts.push(attempt);
-    if (this.attempts.length > MAX_ATTEMPTS) this.attempts.shift();
+    this.attempts = this.attempts.concat(attempt).slice(-MAX_ATTEMPTS);
     if (attempt.error !== undefined && attempt.error.code !== 'aborted') this.fail(attempt.error.message);
   }
 

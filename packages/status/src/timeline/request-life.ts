@@ -1,7 +1,7 @@
 /** The life of one request. */
 
 import type { NodeRequest } from '@nodepool/core';
-import { Life, type Attempt, type RequestEnd, type RequestFacts } from './life.js';
+import { Life, NO_ATTEMPTS, type Attempt, type RequestEnd, type RequestFacts } from './life.js';
 import type { LaunchStage, Refusal, Wait, WaitKind } from '../facts/timeline-recorder.js';
 
 /** A wait in one pool; `since` is in milliseconds since the epoch. */
@@ -23,7 +23,7 @@ const NOTHING = new Map<string, never>();
 
 export class RequestLife extends Life {
   /** Launch attempts for the request, oldest first. */
-  readonly attempts: Attempt[] = [];
+  attempts = NO_ATTEMPTS;
   ended: RequestEnd | undefined;
   /** True if the request had ended when it was seen for the first time; statistics leave it out. */
   endedUnseen = false;
@@ -131,8 +131,7 @@ export class RequestLife extends Life {
 
   attempted(attempt: Attempt): void {
     if (attempt.error?.code === 'aborted') return;
-    this.attempts.push(attempt);
-    if (this.attempts.length > MAX_ATTEMPTS) this.attempts.shift();
+    this.attempts = this.attempts.concat(attempt).slice(-MAX_ATTEMPTS);
     if (attempt.error !== undefined) this.fail(attempt.error.message);
   }
 

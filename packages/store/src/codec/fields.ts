@@ -12,6 +12,46 @@ export function text(raw: RawField): string | null {
   return typeof raw === 'string' ? raw : null;
 }
 
+/** Limit of the shared texts, and of the shared lists, because other programs may write any. */
+const MAX_SHARED = 10_000;
+/** V8 itself shares the texts of parsed JSON up to this length. */
+const SHARED_BY_V8 = 10;
+
+const sharedByText = new Map<string, string>();
+const sharedLists = new Map<string, readonly string[]>();
+/** By their JSON text. */
+const sharedObjects = new Map<string, JsonObject>();
+/** Characters. Longer objects are rarely the same. */
+const MAX_SHARED_OBJECT = 200;
+
+/** Reads a text that many records have, such as the name of a pool: one copy serves them all. */
+export function sharedText(raw: RawField): string | null {
+  return typeof raw !== 'string' || raw.length <= SHARED_BY_V8 ? text(raw) : shared(sharedByText, raw, raw);
+}
+
+/** Returns the strings of a list. One copy serves all records whose list has the same single string. */
+export function sharedTexts(raw: RawField): readonly string[] {
+  const list = texts(raw);
+  const [only] = list;
+  return only === undefined || list.length > 1 ? list : shared(sharedLists, only, list);
+}
+
+/** Reads an object that many records have, such as the resources of a node: one copy serves them all. */
+export function sharedObject(raw: RawField): JsonObject | null {
+  const found = object(raw);
+  if (found === null) return null;
+  const json = JSON.stringify(found);
+  return json.length > MAX_SHARED_OBJECT ? found : shared(sharedObjects, json, found);
+}
+
+function shared<V>(known: Map<string, V>, key: string, value: V): V {
+  const found = known.get(key);
+  if (found !== undefined) return found;
+  if (known.size >= MAX_SHARED) known.clear();
+  known.set(key, value);
+  return value;
+}
+
 export function number(raw: RawField): number | null {
   return typeof raw === 'number' ? raw : null;
 }

@@ -1,7 +1,20 @@
 /** Codec of `/nodepool/nodes/<id>`. */
 
 import { recordCodec, type Codec } from './codec.js';
-import { externalId, number, object, oneOf, text, texts, unknownState, value, type RawField } from './fields.js';
+import {
+  externalId,
+  number,
+  object,
+  oneOf,
+  sharedObject,
+  sharedText,
+  sharedTexts,
+  text,
+  texts,
+  unknownState,
+  value,
+  type RawField,
+} from './fields.js';
 import {
   type JsonObject,
   type NodeMachine,
@@ -69,46 +82,48 @@ export const nodeCodec: Codec<{ readonly id: string }, NodeData> = recordCodec<{
     const jobResult = text(raw.job_result);
     const project = text(raw.project);
     const machineOfNode = machine(raw.machine);
+    // Most nodes have a single address, whose text is kept once.
+    const address = text(raw.interface_ip);
     return {
       id,
       state,
       state_time: number(raw.state_time) ?? changedAt,
       created_time: number(raw.created_time),
-      provider: text(raw.provider),
-      pool: text(raw.pool),
-      launcher: text(raw.launcher),
+      provider: sharedText(raw.provider),
+      pool: sharedText(raw.pool),
+      launcher: sharedText(raw.launcher),
       // Old records have a single label.
-      type: typeof raw.type === 'string' ? [raw.type] : texts(raw.type),
+      type: typeof raw.type === 'string' ? [raw.type] : sharedTexts(raw.type),
       allocated_to: text(raw.allocated_to),
       external_id: externalId(raw.external_id),
       hostname: text(raw.hostname),
-      cloud: text(raw.cloud),
-      region: text(raw.region),
-      az: text(raw.az),
+      cloud: sharedText(raw.cloud),
+      region: sharedText(raw.region),
+      az: sharedText(raw.az),
       host_id: text(raw.host_id),
-      interface_ip: text(raw.interface_ip),
-      public_ipv4: text(raw.public_ipv4),
-      private_ipv4: text(raw.private_ipv4),
+      interface_ip: address,
+      public_ipv4: raw.public_ipv4 === address ? address : text(raw.public_ipv4),
+      private_ipv4: raw.private_ipv4 === address ? address : text(raw.private_ipv4),
       public_ipv6: text(raw.public_ipv6),
-      connection_type: text(raw.connection_type),
+      connection_type: sharedText(raw.connection_type),
       connection_port: connectionPort(raw),
-      username: text(raw.username),
-      python_path: text(raw.python_path),
-      shell_type: text(raw.shell_type),
+      username: sharedText(raw.username),
+      python_path: sharedText(raw.python_path),
+      shell_type: sharedText(raw.shell_type),
       host_keys: texts(raw.host_keys),
-      image_id: text(raw.image_id),
-      attributes: object(raw.attributes),
+      image_id: sharedText(raw.image_id),
+      attributes: sharedObject(raw.attributes),
       resources: resources(raw.resources),
       slot: number(raw.slot),
       driver_data: value(raw.driver_data),
-      tenant_name: text(raw.tenant_name),
-      requestor: text(raw.requestor),
+      tenant_name: sharedText(raw.tenant_name),
+      requestor: sharedText(raw.requestor),
       comment: text(raw.comment),
       hold_job: text(raw.hold_job),
       hold_expiration: number(raw.hold_expiration) ?? text(raw.hold_expiration),
       user_data: value(raw.user_data),
       progress: progress(raw.progress),
-      machine_type: text(raw.machine_type),
+      machine_type: sharedText(raw.machine_type),
       interruption: interruption(raw.interruption),
       ...(trialOfNode === null ? {} : { trial: trialOfNode }),
       ...(jobResult === null ? {} : { job_result: jobResult }),
@@ -130,7 +145,7 @@ function connectionPort(raw: JsonObject): NodeData['connection_port'] {
 }
 
 function resources(raw: RawField): Resources | null {
-  const amounts = object(raw);
+  const amounts = sharedObject(raw);
   if (amounts === null) return null;
   if (isResources(amounts)) return amounts;
   const known: Record<string, number> = {};
