@@ -88,9 +88,11 @@ export class ComponentStore {
     }
   }
 
-  /** Returns true if a launcher of the host is registered. */
-  hasLauncher(hostname: string): boolean {
-    for (const { component } of this.all('launcher')) if (component.hostname === hostname) return true;
+  /** Returns true if a launcher of the host is registered. `host`: with or without its domain, as in ids of pools. */
+  hasLauncher(host: string): boolean {
+    for (const { component } of this.all('launcher')) {
+      if (host === component.hostname || host.startsWith(`${component.hostname}.`)) return true;
+    }
     return false;
   }
 

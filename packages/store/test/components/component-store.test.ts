@@ -361,6 +361,13 @@ describe('the departed pools', () => {
   });
 });
 
+it('finds the launcher of a host with or without its domain', async () => {
+  await simulation.run(store.components.register(launcher).registered());
+  await simulation.settled();
+  const hosts = ['host', 'host.example.org', 'host2', 'hos', 'example.org'];
+  expect(hosts.filter((host) => store.components.hasLauncher(host))).toEqual(['host', 'host.example.org']);
+});
+
 describe('the description of a pool', () => {
   const says = (change: Partial<PoolComponentData>, labels?: readonly string[]): string =>
     describePool({ ...pool, state: 'running', paused: false, ...change }, labels);
