@@ -7,10 +7,11 @@ import type { Change, ComponentEntry, ComponentStore, PoolComponentData } from '
 import { CandidatePools } from '../src/pool/candidate-pools.js';
 
 it('are cached for a limited number of label sets, because requestors may name any labels', () => {
-  const registry: Pick<ComponentStore, 'complete' | 'onChange' | 'pools'> = {
+  const registry: Pick<ComponentStore, 'complete' | 'onChange' | 'pools' | 'returningPools'> = {
     complete: true,
     onChange: () => () => undefined,
     pools: () => [],
+    returningPools: () => [],
   };
   const candidates = new CandidatePools(registry as ComponentStore, new VirtualClock(), silentLogger);
   const first = candidates.having(['label-0']);
@@ -22,13 +23,14 @@ it('are cached for a limited number of label sets, because requestors may name a
 
 it('decisions depend on a new pool and on a change of one, but not on its registration or its first run', () => {
   let change: (change: Change<ComponentEntry>) => void = () => undefined;
-  const registry: Pick<ComponentStore, 'complete' | 'onChange' | 'pools'> = {
+  const registry: Pick<ComponentStore, 'complete' | 'onChange' | 'pools' | 'returningPools'> = {
     complete: true,
     onChange: (listener) => {
       change = listener;
       return () => undefined;
     },
     pools: () => [],
+    returningPools: () => [],
   };
   const candidates = new CandidatePools(registry as ComponentStore, new VirtualClock(), silentLogger);
   const seen: boolean[] = [];

@@ -198,8 +198,52 @@ describe('a pool that is missing in the registry', () => {
     expect(await ended([first])).toEqual(['fulfilled']);
     await again.stop();
     const second = await world.submit(['large']);
-    expect(await ended([second])).toEqual(['failed']);
+    await world.clock.advance(290_000);
+    expect(world.stateOf(second)).toBe('requested');
+    await world.clock.advance(20_000);
+    expect(world.stateOf(second)).toBe('failed');
   });
+
+  it('delays requests while the machine of its launcher restarts; their launches continue', async () => {
+    world.cloud.configure({ bootTimeMs: [60_000, 60_000] });
+    await world.launcher([provider('one', [pool('main', ['small'])])], 'launcher1');
+    const two = provider('two', [pool('main', ['large'], { 'max-servers': 1 })]);
+    const running = await world.launcher([two], 'launcher2');
+    const pending = await world.submit(['large']);
+    await world.until('its instance boots', () => world.cloud.existingInstances().length === 1);
+    const waiting = await world.submit(['large']);
+    await running.stop();
+    await world.clock.advance(240_000);
+    expect([pending, waiting].map((id) => world.stateOf(id))).toEqual(['pending', 'requested']);
+    const launched = world.cloud.existingInstances().map(({ id }) => id);
+    await world.launcher([two], 'launcher2');
+    const [node = ''] = await world.fulfilled(pending);
+    expect([world.nodes().get(node)?.external_id]).toEqual(launched);
+    await world.giveBack(pending);
+    await world.fulfilled(waiting);
+  });
+
+  it.each(['that returns without it', 'that continues without it'])(
+    'delays requests for less time beside a launcher %s',
+    async (launcher) => {
+      await world.launcher([provider('one', [pool('main', ['small'])])], 'launcher1');
+      const [two, three] = [provider('two', [pool('main', ['large'])]), provider('three', [pool('main', ['medium'])])];
+      const running = await world.launcher([two, three], 'launcher2');
+      if (launcher === 'that continues without it') {
+        await world.during(running.launcher.apply(world.config([three])));
+        await world.until('it is removed', () => pools().length === 2);
+      } else {
+        await running.stop();
+        await world.clock.advance(60_000);
+        await world.launcher([three], 'launcher2');
+      }
+      const id = await world.submit(['large']);
+      await world.clock.advance(20_000);
+      expect(world.stateOf(id)).toBe('requested');
+      await world.clock.advance(15_000);
+      expect(world.stateOf(id)).toBe('failed');
+    },
+  );
 });
 
 describe('a pool with a better priority', () => {

@@ -1,7 +1,8 @@
 /** Tests that several launchers of one label do each piece of work once, and that none of them can hold work back. */
 
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import type { JsonObject } from '@nodepool/core';
+import type { JsonObject, Provider } from '@nodepool/core';
+import { faultyDriver } from './support/faulty-driver.js';
 import { World, pool, provider, type RunningLauncher } from './support/world.js';
 
 /** Time until a further launcher acts in place of one that does not, and a margin for launch and hand-over (ms). */
@@ -127,5 +128,52 @@ describe('launchers with different pools', () => {
       await world.inState(await world.submit(['unknown']), 'failed');
     });
     expect(writes).toEqual([2, 2, 2]);
+  });
+});
+
+describe('a launcher that alone cannot reach the cloud', () => {
+  let isCut = false;
+  beforeEach(() => {
+    isCut = false;
+  });
+
+  /** Returns a provider whose calls get no answer while `isCut`. */
+  const hanging = (each: Provider): Partial<Provider> => {
+    if (!isCut) return {};
+    const silent = (): Promise<never> => new Promise<never>(() => undefined);
+    return {
+      listNodes: silent,
+      cleanupLeakedResources: silent,
+      cleanupNode: silent,
+      getRequestHandler: (...args) =>
+        new Proxy(each.getRequestHandler(...args), {
+          get: (target, name): unknown => (name === 'launch' ? silent : Reflect.get(target, name)),
+        }),
+    };
+  };
+
+  it('leaves its launches and deletions to another one, and the limit of the pool with them', async () => {
+    const section = demo({ 'max-servers': 2 });
+    await world.launcher([section], 'launcher1', faultyDriver(world.cloud, hanging));
+    await world.clock.advance(5000);
+    const used = await world.submit(['small']);
+    await world.fulfilled(used);
+    isCut = true;
+    const ids = await world.submitEach(3, ['small']);
+    await world.giveBack(used);
+    await world.clock.advance(1000);
+    // The first launcher holds a launch and a deletion, which fill the pool.
+    expect([...world.nodes().values()].map(({ state }) => state).sort()).toEqual(['building', 'deleting']);
+    await world.launcher([section], 'launcher2');
+    const began = world.clock.monotonic();
+    for (const id of ids) {
+      await world.fulfilled(id);
+      await world.giveBack(id);
+    }
+    expect(world.clock.monotonic() - began).toBeLessThan(60_000);
+    await world.until('the nodes are deleted', () => world.nodes().size === 0);
+    expect(world.cloud.existingInstances()).toEqual([]);
+    isCut = false;
+    await world.clock.advance(120_000);
   });
 });

@@ -5,6 +5,7 @@ export { decodeComponent } from './components/component-codec.js';
 export { newestForecast } from './components/forecasts.js';
 export type { ComponentHandle } from './components/component-handle.js';
 export {
+  LAUNCHER_RETURN_MS,
   poolKey,
   POOL_RETURN_MS,
   type ComponentEntry,
@@ -21,6 +22,7 @@ export {
   type WebEndpoint,
   describeOutage,
   describePool,
+  isOutOfService,
   SERVES_REQUESTS,
 } from './components/component.js';
 export { type ConnectOptions, ZooKeeperChrootError, connectToZooKeeper } from './connection/connect.js';

@@ -21,6 +21,8 @@ export interface StrandedLaunch {
   readonly refusal: () => DriverError | undefined;
   /** Returns true if another pool can serve the request. */
   readonly canMoveOn: () => boolean;
+  /** Returns true if another pool, or another launcher in this pool, can serve the request during the trouble. */
+  readonly canBeLeft: () => boolean;
   readonly abandon: (reason: DriverError) => void;
 }
 
@@ -77,7 +79,7 @@ export class StrandedLaunches {
     if (oldest !== undefined) this.health.unanswered(oldest.startedAt, lateMs);
     if (this.health.breaker.state !== 'open') return;
     const reason = this.health.state.reason ?? 'its cloud fails';
-    const movable = waiting.filter(({ canMoveOn }) => canMoveOn()).slice(0, MOVES_PER_CHECK);
+    const movable = waiting.filter(({ canBeLeft }) => canBeLeft()).slice(0, MOVES_PER_CHECK);
     for (const { abandon } of movable) abandon(new TransientError(`the launch has no instance yet: ${reason}`));
   }
 }

@@ -27,12 +27,21 @@ const RETURN_MS = 500;
 /** Time after which a deletion by tag is considered again, while it waits for a listing or an operator (ms). */
 const COMPARED_MS = 1000;
 const SUSPENDED_MS = 30_000;
+/** Time after which a deletion that is left to another launcher is considered again (ms). */
+const LEFT_MS = 5000;
 
 /** The record of a node cannot be deleted because of foreign znodes below it. */
 class ForeignZnodesError extends Error {
   constructor(readonly paths: readonly string[]) {
     super(`there are foreign znodes below it: ${paths.join(', ')}`);
     this.name = 'ForeignZnodesError';
+  }
+}
+
+class LeftToOthersError extends Error {
+  constructor() {
+    super('this launcher cannot use the provider, and another one can');
+    this.name = 'LeftToOthersError';
   }
 }
 
@@ -49,6 +58,8 @@ export class Deletions implements Controller {
   private readonly stuck: StuckDeletions;
   /** Aborts when the connection is suspended. Until it is confirmed again, other programs may hold the locks. */
   private suspension = new AbortController();
+  /** Aborts when the deletions are left to another launcher. */
+  private leaving = new AbortController();
 
   constructor(
     private readonly context: LauncherContext,
@@ -57,6 +68,8 @@ export class Deletions implements Controller {
     private readonly precedence: Pick<Precedence, 'waitForDeletion' | 'deletionLost' | 'taken' | 'forget'>,
     /** Stops counting a node against the limits. Returns false if it must count. */
     stopCounting: (nodeId: string) => boolean,
+    /** Returns true while this launcher cannot use the provider and another one can. */
+    private readonly isLeft: () => boolean,
     /** Aborts when the provider is stopped. */
     private readonly signal: AbortSignal,
   ) {
@@ -110,6 +123,15 @@ export class Deletions implements Controller {
     return this.held.has(id) || this.queue.isRunning(id);
   }
 
+  /** Leaves all deletions to another launcher if this one cannot use the provider any more. */
+  healthChanged(): void {
+    if (!this.isLeft()) return;
+    this.leaving.abort(new LeftToOthersError());
+    this.leaving = new AbortController();
+    // Those that wait for their next attempt are released by it.
+    for (const id of this.held.keys()) this.queue.forgetFailures(id);
+  }
+
   stop(): void {
     for (const unsubscribe of this.unsubscribe) unsubscribe();
     this.queue.close();
@@ -152,6 +174,10 @@ export class Deletions implements Controller {
     if (!this.held.has(id)) {
       const entry = this.dueEntry(id);
       if (entry === undefined) return 'done';
+      if (this.isLeft()) {
+        this.decided(id, 'deletion waits', 'it is left to another launcher, because this one cannot use the provider');
+        return { requeueAfterMs: LEFT_MS };
+      }
       const waitMs = this.precedence.waitForDeletion(entry) || (await this.waitOf(entry));
       if (waitMs > 0) return { requeueAfterMs: waitMs };
     }
@@ -227,13 +253,16 @@ export class Deletions implements Controller {
     let isGone: boolean;
     try {
       await this.confirmed(lock);
+      if (this.isLeft()) throw new LeftToOthersError();
       await this.deleteInCloud(handle, log);
       isGone = await handle.remove();
     } catch (error) {
       const isLost = !lock.held || error instanceof LostOwnershipError;
-      if (!isLost && !this.signal.aborted) throw error;
+      const isLeft = this.isLeft();
+      if (!isLost && !isLeft && !this.signal.aborted) throw error;
       // The lock is released even if another program wrote the record without it: otherwise no launcher could retry.
       await this.release(handle);
+      if (isLeft) log.info(`Left the deletion to another launcher: ${reasonOf(error)}`);
       if (!isLost) return;
       const failure = { code: errorCodeOf(error), reason: reasonOf(error) };
       log.warn('Abandoned the deletion: another program owns the node now', failure);
@@ -324,7 +353,10 @@ export class Deletions implements Controller {
       await this.provider.cleanupNode(this.cleanupOf(handle, bounded));
       await this.provider.waitForNodeCleanup(handle.id);
     };
-    return driverCall(clock, `the deletion of node ${handle.id}`, call, work, [this.suspension.signal]);
+    return driverCall(clock, `the deletion of node ${handle.id}`, call, work, [
+      this.suspension.signal,
+      this.leaving.signal,
+    ]);
   }
 
   private cleanupOf(handle: NodeHandle, { signal, deadline, log }: Call): NodeCleanup {
@@ -338,7 +370,10 @@ export class Deletions implements Controller {
       externalId,
       installation: this.context.store.installation.id,
       launchAttempt: progress?.attempt ?? null,
-      onFailedAttempt: (error) => this.failedAttempt(handle.id, error),
+      onFailedAttempt: (error) => {
+        this.failedAttempt(handle.id, error);
+        this.healthChanged();
+      },
       onWaiting: (reason) => {
         this.decided(handle.id, 'deletion waits', reason);
         this.stuck.answered(handle.id, reason, true);

@@ -14,7 +14,7 @@ import type { NodeHandle } from '@nodepool/store';
 import type { LaunchEvidence } from '../capacity/circuit-breaker.js';
 import type { LaunchFault } from '../capacity/launch-fault.js';
 import { machineTypesOf } from '../capacity/pool-offers.js';
-import { isTakenElsewhere } from '../pool/other-pools.js';
+import { hasWorkingReplica, isTakenElsewhere } from '../pool/other-pools.js';
 import type { Pool } from '../pool/pool.js';
 import { describeExcess, useOf } from '../quota/need.js';
 
@@ -71,6 +71,11 @@ export function placeOf({ pool, label }: Pick<LaunchJob, 'pool' | 'label'>): Lau
 /** Returns true if another pool can serve the request. */
 export function canMoveOn({ request, pool, abandonedBy }: LaunchJob): boolean {
   return isTakenElsewhere(request, pool, abandonedBy);
+}
+
+/** Returns true if another pool, or another launcher in this pool, can serve the request while this launcher cannot. */
+export function canBeLeft(job: LaunchJob): boolean {
+  return canMoveOn(job) || hasWorkingReplica(job.request, job.pool);
 }
 
 /**

@@ -19,7 +19,7 @@ import { faultOf, type LaunchFault } from '../capacity/launch-fault.js';
 import { nameOf } from '../capacity/pool-offers.js';
 import type { LauncherContext } from '../context.js';
 import { LaunchAttempt } from './launch-attempt.js';
-import { canMoveOn, needOf, placeOf, type AttemptFacts, type LaunchJob } from './launch-job.js';
+import { canBeLeft, canMoveOn, needOf, placeOf, type AttemptFacts, type LaunchJob } from './launch-job.js';
 import { attemptFailed, observeLaunch, type ReportResult } from './launch-report.js';
 import { LaunchRetries } from './launch-retries.js';
 import { imageAfterFailure, isBarred, trialAfter } from './image-trial.js';
@@ -188,6 +188,7 @@ async function attempt(
     lacksInstance: () => !hasInstance(),
     refusal: () => refusal,
     canMoveOn: () => canMoveOn(job),
+    canBeLeft: () => canBeLeft(job),
     abandon,
   });
   try {

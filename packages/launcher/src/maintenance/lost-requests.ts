@@ -3,7 +3,7 @@
  * has done so for a while (some launchers accept only `requested` requests), the request is set back to `requested`.
  */
 
-import type { Change, NodeEntry, NodeHandle, RequestEntry } from '@nodepool/store';
+import type { Change, NodeEntry, NodeHandle, PoolComponentData, RequestEntry } from '@nodepool/store';
 import { LostOwnershipError, RequestGoneError } from '@nodepool/store';
 import { WorkQueue, type Reconciled } from '@nodepool/core';
 import type { LauncherContext } from '../context.js';
@@ -79,10 +79,10 @@ export class LostRequests implements Controller {
   }
 
   private hasPool({ node }: NodeEntry): boolean {
-    for (const pool of this.context.store.components.pools()) {
-      if (pool.provider_name === node.provider && pool.name === node.pool) return true;
-    }
-    return false;
+    const { components } = this.context.store;
+    const isItsPool = ({ provider_name: provider, name }: PoolComponentData): boolean =>
+      provider === node.provider && name === node.pool;
+    return components.returningPools().some(({ pool }) => isItsPool(pool)) || [...components.pools()].some(isItsPool);
   }
 
   private async requeue(entry: RequestEntry): Promise<void> {

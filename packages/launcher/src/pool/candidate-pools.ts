@@ -18,11 +18,8 @@ import { hasLabels } from '../precedence/serves.js';
 
 /** Limit of the sets of labels whose pools are cached, because requestors may name any labels. */
 const MAX_CACHED = 10_000;
-
-interface Departed {
-  readonly pool: PoolComponentData;
-  readonly timer: Timer;
-}
+/** Time (ms) after the last moment at which a pool may return, because timers may fire early. */
+const LATER_MS = 10;
 
 /** The candidates, as used by decisions about requests. */
 export interface Candidates {
@@ -36,10 +33,14 @@ export interface Candidates {
 
 export class CandidatePools implements Candidates {
   private readonly own = new Map<string, PoolComponentData>();
-  /** By `poolKey`. */
-  private readonly departed = new Map<string, Departed>();
+  /** Runs when the next absent pool may no longer return. */
+  private timer: Timer | undefined;
+  /** `Clock.monotonic` (ms) at which `timer` fires. */
+  private due = Infinity;
   /** Cached result of `present`, until the next change. */
   private known: readonly PoolComponentData[] | undefined;
+  /** Cached result of `absent`, until the next change. */
+  private returning: readonly PoolComponentData[] | undefined;
   /** Cached results of `having` by set of labels, until the next change. */
   private readonly byLabels = new Map<string, readonly PoolComponentData[]>();
   private readonly changes: Emitter<boolean>;
@@ -110,41 +111,47 @@ export class CandidatePools implements Candidates {
 
   stop(): void {
     this.unsubscribe();
-    for (const { timer } of this.departed.values()) timer.cancel();
-    this.departed.clear();
+    this.timer?.cancel();
   }
 
-  private absent(): PoolComponentData[] {
-    if (this.departed.size === 0) return [];
+  private absent(): readonly PoolComponentData[] {
+    this.returning ??= this.returningNow();
+    return this.returning;
+  }
+
+  private returningNow(): readonly PoolComponentData[] {
+    const returning = this.registry.returningPools();
+    if (returning.length === 0) return [];
     const present = new Set(this.present().map(poolKey));
-    return [...this.departed].flatMap(([key, { pool }]) => (present.has(key) ? [] : [pool]));
+    return returning.flatMap(({ pool }) => (present.has(poolKey(pool)) ? [] : [{ ...pool, paused: true }]));
   }
 
   private onChanged({ before, after }: Change<ComponentEntry>): void {
     const [old, now] = [poolIn(before), poolIn(after)];
-    if (now !== undefined) this.returned(poolKey(now));
-    else if (old !== undefined) this.left(old);
+    // The pools of a launcher that is registered again have less time left.
+    const isLauncher = before === undefined && after?.component.kind === 'launcher';
+    const hasLeft = now === undefined && old !== undefined;
+    if (hasLeft || (isLauncher && this.registry.returningPools().length > 0)) this.checkIn(POOL_RETURN_MS);
     const known = old ?? (now === undefined ? undefined : this.own.get(now.id));
     this.changed(now === undefined || known === undefined || !isDeepStrictEqual(factsOf(now), factsOf(known)));
   }
 
-  private left(pool: PoolComponentData): void {
-    const key = poolKey(pool);
-    this.returned(key);
-    const timer = this.clock.schedule(POOL_RETURN_MS, () => {
-      this.departed.delete(key);
+  private checkIn(ms: number): void {
+    const due = this.clock.monotonic() + ms + LATER_MS;
+    if (due >= this.due) return;
+    this.timer?.cancel();
+    this.due = due;
+    this.timer = this.clock.schedule(ms + LATER_MS, () => {
+      this.due = Infinity;
       this.changed();
+      const remaining = this.registry.returningPools().map(({ remainingMs }) => remainingMs);
+      if (remaining.length > 0) this.checkIn(Math.min(...remaining));
     });
-    this.departed.set(key, { pool: { ...pool, paused: true }, timer });
-  }
-
-  private returned(key: string): void {
-    this.departed.get(key)?.timer.cancel();
-    this.departed.delete(key);
   }
 
   private changed(isDecisive = true): void {
     this.known = undefined;
+    this.returning = undefined;
     this.byLabels.clear();
     this.changes.emit(isDecisive);
   }

@@ -1,8 +1,8 @@
 /** The other pools that can serve a request. */
 
 import type { NodeRequest } from '@nodepool/core';
-import type { PoolComponentData } from '@nodepool/store';
-import { serves } from '../precedence/serves.js';
+import { isOutOfService, type PoolComponentData } from '@nodepool/store';
+import { hasLabels, serves } from '../precedence/serves.js';
 import type { Pool } from './pool.js';
 
 type OwnPool = Pick<Pool, 'id' | 'place' | 'candidates'>;
@@ -16,6 +16,16 @@ export function canBeServedElsewhere(request: NodeRequest, pool: OwnPool): boole
 export function isTakenElsewhere(request: NodeRequest, pool: OwnPool, abandonedBy: ReadonlySet<string>): boolean {
   const isTaken = (other: PoolComponentData): boolean => !abandonedBy.has(other.id) && isTaker(other, request, pool);
   return pool.candidates.having(request.node_types).some(isTaken);
+}
+
+/**
+ * Returns true if another launcher serves the same pool and can use its provider. Its pool may be full of the launches
+ * of this one.
+ */
+export function hasWorkingReplica({ node_types: labels }: NodeRequest, { id, place, candidates }: OwnPool): boolean {
+  const isReplica = (other: PoolComponentData): boolean =>
+    other.id !== id && other.provider_name === place.provider && other.name === place.pool && !isOutOfService(other);
+  return candidates.present().some((other) => isReplica(other) && hasLabels(other, labels));
 }
 
 /**

@@ -17,6 +17,7 @@ import type { SlowLaunches } from '../capacity/slow-launches.js';
 import { StrandedLaunches } from '../capacity/stranded-launches.js';
 import type { WaitLimits } from '../capacity/wait-limits.js';
 import type { LauncherContext } from '../context.js';
+import { isOutOfService } from '@nodepool/store';
 import { Deletions } from '../deletion/deletions.js';
 import { MACHINES } from '../metrics/launcher-metrics.js';
 import { RevocableGauges } from '../metrics/revocable-gauges.js';
@@ -256,6 +257,7 @@ export class ProviderRuntime {
       this.comparison,
       this.share.precedence,
       (nodeId) => this.share.ledger.release(nodeId),
+      () => this.isLeft(),
       this.deleting.signal,
     );
     const { name } = provider.config;
@@ -324,6 +326,19 @@ export class ProviderRuntime {
   private healthChanged(): void {
     this.reportState();
     for (const pool of this.pools) pool.healthChanged();
+    this.deletions?.healthChanged();
+  }
+
+  /** Returns true while this launcher cannot use the provider, and another one that serves it can. */
+  private isLeft(): boolean {
+    const { state } = this.health.state;
+    if (state === 'starting' || state === 'serving' || state === 'degraded') return false;
+    const { order } = this.share.precedence;
+    for (const pool of this.context.store.components.pools()) {
+      const isServed = pool.provider_name === this.provider.config.name && !isOutOfService(pool);
+      if (isServed && order.isOfOthers(pool.id)) return true;
+    }
+    return false;
   }
 
   /**

@@ -169,23 +169,24 @@ describe('a launcher that leaves', () => {
     const waiting = await world.submit(['small']);
     await world.clock.advance(10_000);
     expect(await problems()).toEqual([]);
-    const why = 'launcher launcher2 has left, or no longer serves this pool; the request waits 30 s for it.';
+    const why = 'launcher launcher2 has left; the request waits 5 minutes for its return.';
     expect(await site.explain(`request/${waiting}`)).toContain(why);
+    const unserved = {
+      ...{ kind: 'provider-unserved', severity: 'warning' },
+      title: 'Provider demo has 2 nodes, but no launcher serves it',
+      details: ['last served by launcher2'],
+      effect: '1 in use is not deleted after use, 1 is neither used nor deleted',
+      remedy: expect.stringMatching(/^Start the launcher on launcher2, or .*Only if its cloud no longer exists/),
+    };
+    const remedy = 'Start the launcher on launcher2, or add the label to another pool.';
+    await world.clock.advance(30_000);
+    expect(await problems()).toMatchObject([
+      { kind: 'label-without-pool', severity: 'critical', details: [why], effect: '1 request waits for it', remedy },
+      unserved,
+    ]);
     // The pool of this launcher declines the request once the other one does not return.
     await world.inState(waiting, 'failed');
-    expect(await problems()).toMatchObject([
-      {
-        ...{
-          kind: 'provider-unserved',
-          severity: 'warning',
-          title: 'Provider demo has 2 nodes, but no launcher serves it',
-        },
-        details: ['last served by launcher2'],
-        effect: '1 in use is not deleted after use, 1 is neither used nor deleted',
-        remedy: expect.stringMatching(/^Start the launcher on launcher2, or .*Only if its cloud no longer exists/),
-      },
-      { kind: 'failed-requests', remedy: 'Start the launcher on launcher2, or add the label to another pool.' },
-    ]);
+    expect(await problems()).toMatchObject([unserved, { kind: 'failed-requests', remedy }]);
     expect((await problems())[0]?.since).toBeCloseTo(left, 0);
     await world.during(world.requestor.giveBack(used));
     await world.launcher([provider('demo', [pool('main', ['small'])])], 'launcher2');
@@ -234,7 +235,7 @@ describe('beside another launcher', () => {
     expect(await site.explain(`request/${id}`)).toContain(`The reasons: ${why}`);
   });
 
-  it('a request whose launcher has ended waits again, which its explanation tells at once', async () => {
+  it('a request whose launcher has ended waits for its return, which its explanation tells at once', async () => {
     world.cloud.configure({ bootTimeMs: [600_000, 600_000] });
     site = await StatusSite.start(world, [provider('home', [pool('main', ['large'])])]);
     const { zk } = await world.launcher([provider('demo', [pool('main', ['small'])])], 'launcher2');
@@ -243,7 +244,12 @@ describe('beside another launcher', () => {
     expect(world.stateOf(id)).toBe('pending');
     world.server.partition(zk);
     await world.clock.advance(15_000);
-    expect(await site.explain(`request/${id}`)).toContain('no registered pool can continue it, so it soon waits again');
+    const why = 'launcher launcher2, which has its nodes, has left; the request waits 5 minutes for its return';
+    expect(await site.explain(`request/${id}`)).toContain(why);
+    await world.clock.advance(240_000);
+    expect(world.stateOf(id)).toBe('pending');
+    await world.clock.advance(120_000);
+    expect(world.stateOf(id)).toBe('failed');
     world.server.heal(zk);
   });
 

@@ -2,7 +2,7 @@
 
 import type { NodeRequest } from '@nodepool/core';
 import type { PoolComponentData, RequestEntry } from '@nodepool/store';
-import { describePool as describeRecord, SERVES_REQUESTS } from '@nodepool/store';
+import { describePool as describeRecord, LAUNCHER_RETURN_MS, SERVES_REQUESTS } from '@nodepool/store';
 import { type Explanation, type PoolExplanation } from './explanation-text.js';
 import { describeObstacle } from '../facts/describe-obstacle.js';
 import type { PoolActivity } from '../facts/activity.js';
@@ -113,11 +113,18 @@ function pendingSummary({ store }: ExplanationSources, { id, node_types }: NodeR
   const hasNodes = entries.some(({ node }) =>
     pools.some(({ provider_name: provider, name }) => provider === node.provider && name === node.pool),
   );
+  const { components } = store;
+  const awaited = components
+    .returningPools()
+    .filter(({ pool }) => !components.hasLauncher(pool.hostname))
+    .find(({ pool }) => entries.some(({ node }) => pool.provider_name === node.provider && pool.name === node.pool));
   const next = hasNodes
     ? 'a pool that has its nodes resumes it'
     : pools.some(({ supported_labels: supported }) => node_types.every((label) => supported.includes(label)))
       ? 'a pool that has its labels continues it'
-      : 'no registered pool can continue it, so it soon waits again';
+      : awaited !== undefined
+        ? `launcher ${awaited.pool.hostname}, which has its nodes, has left; the request waits ${LAUNCHER_RETURN_MS / 60_000} minutes for its return`
+        : 'no registered pool can continue it, so it soon waits again';
   return `Pending, and no launcher holds it: ${next} (${having}).`;
 }
 

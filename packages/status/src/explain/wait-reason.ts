@@ -3,6 +3,7 @@
 import type { NodeRequest } from '@nodepool/core';
 import {
   describePool,
+  LAUNCHER_RETURN_MS,
   POOL_RETURN_MS,
   SERVES_REQUESTS,
   type DepartedPool,
@@ -66,7 +67,7 @@ export class WaitReasons {
 
   constructor(private readonly sources: Sources) {
     this.pools = [...sources.store.components.pools()];
-    this.departed = [...sources.store.components.departedPools()];
+    this.departed = sources.store.components.returningPools();
     const activities = sources.activity();
     this.own = new Map(activities.flatMap(({ pools }) => pools.map((pool) => [pool.id, pool])));
     this.faults = new Map(
@@ -86,10 +87,10 @@ export class WaitReasons {
     const life = timelines.request(queuePosition?.first ?? request.id);
     const waits = new Map((life?.poolWaits() ?? []).map((wait) => [wait.pool, wait]));
     const since = sinceOf(this.sources, request);
-    const returnable = this.sources.clock.now() - POOL_RETURN_MS;
-    const returns = this.departed.filter(({ pool, left }) => left > returnable && isCandidate(request, pool));
+    const returns = this.departed.filter(({ pool }) => isCandidate(request, pool));
     const preferred = this.preferredProvider(request, returns);
-    const ranked: Ranked[] = returns.map(returning);
+    const isAlone = !this.pools.some((pool) => isCandidate(request, pool));
+    const ranked: Ranked[] = returns.map((departed) => this.returning(departed, isAlone));
     for (const pool of this.pools) {
       if (!isCandidate(request, pool)) continue;
       const name = `${pool.provider_name}/${pool.name}`;
@@ -119,6 +120,19 @@ export class WaitReasons {
     const isPreferred = (pool: PoolComponentData): boolean =>
       pool.provider_name === provider && isCandidate(request, pool);
     return this.pools.some(isPreferred) || returns.some(({ pool }) => isPreferred(pool)) ? provider : undefined;
+  }
+
+  /** Returns the reason for a pool whose launcher may be restarting. `isAlone`: no registered pool has the labels. */
+  private returning({ pool, left }: DepartedPool, isAlone: boolean): Ranked {
+    const { provider_name: provider, name, hostname } = pool;
+    const { clock, store } = this.sources;
+    const text = store.components.hasLauncher(hostname)
+      ? `launcher ${hostname} no longer serves this pool; the request waits ${POOL_RETURN_MS / 1000} s for it.`
+      : `launcher ${hostname} has left; the request waits ${LAUNCHER_RETURN_MS / 60_000} minutes for its return.`;
+    // A launcher that is merely restarted is no problem.
+    const phase = isAlone && clock.now() - left >= POOL_RETURN_MS ? 'none' : 'elsewhere';
+    const reason = { pool: `${provider}/${name}`, launcher: hostname, missing: null, heldBy: [], heldByMore: 0 };
+    return { rank: WAIT_RANK.returning, reason: { ...reason, phase, text, since: left } };
   }
 
   private ofWait(
@@ -196,14 +210,6 @@ function leftTo(provider: string, where: Where, since: number): Ranked {
   const nothing = { missing: null, heldBy: [], heldByMore: 0 };
   const text = `it leaves the request to provider ${provider}, which the request asks for.`;
   return { rank: WAIT_RANK.leaves, reason: { ...where, ...nothing, phase: 'elsewhere', text, since } };
-}
-
-/** Returns the reason for a pool whose launcher may be restarting. */
-function returning({ pool: { provider_name: provider, name, hostname }, left }: DepartedPool): Ranked {
-  const text = `launcher ${hostname} has left, or no longer serves this pool; the request waits ${POOL_RETURN_MS / 1000} s for it.`;
-  const where = { pool: `${provider}/${name}`, launcher: hostname };
-  const nothing = { missing: null, heldBy: [], heldByMore: 0 };
-  return { rank: WAIT_RANK.returning, reason: { ...where, ...nothing, phase: 'elsewhere', text, since: left } };
 }
 
 function undecided(pool: PoolActivity, refusal: string | undefined, where: Where, since: number): Ranked {

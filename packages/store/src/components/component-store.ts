@@ -25,22 +25,29 @@ export interface DepartedPool {
   readonly pool: PoolComponentData;
   /** Milliseconds since the epoch. */
   readonly left: number;
+  /** `Clock.monotonic` (ms) at which it left, or at which its launcher was registered again without it. */
+  readonly since: number;
 }
 
 /**
- * Time (ms) for which a pool that has left the registry may return: its launcher restarts, or gets a new session. Its
- * absence fails no request until then.
+ * Time (ms) for which a pool that has left the registry may return while its launcher is registered, which gets a new
+ * session, or configures the pool again. Its absence fails no request until then.
  */
 export const POOL_RETURN_MS = 30_000;
 
+/** Time (ms) for which a pool may return whose launcher has left as well: it is upgraded, or its machine restarts. */
+export const LAUNCHER_RETURN_MS = 300_000;
+
 /** Limit of the pools that are remembered after they have left. */
-const MAX_DEPARTED = 1000;
+const MAX_DEPARTED = 10_000;
 
 /** The components that are registered in the ensemble. */
 export class ComponentStore {
   private readonly entries = new Map<string, ComponentEntry>();
   /** By `poolKey`, in the order of their departure. */
   private readonly departed = new Map<string, DepartedPool>();
+  /** The host names of the registered launchers, by path. */
+  private readonly launchers = new Map<string, string>();
   private readonly changes: Emitter<Change<ComponentEntry>>;
   private readonly own = new Set<OwnHandle>();
   /** Paths of persistent znodes. */
@@ -90,8 +97,8 @@ export class ComponentStore {
 
   /** Returns true if a launcher of the host is registered. `host`: with or without its domain, as in ids of pools. */
   hasLauncher(host: string): boolean {
-    for (const { component } of this.all('launcher')) {
-      if (host === component.hostname || host.startsWith(`${component.hostname}.`)) return true;
+    for (const hostname of this.launchers.values()) {
+      if (host === hostname || host.startsWith(`${hostname}.`)) return true;
     }
     return false;
   }
@@ -99,6 +106,16 @@ export class ComponentStore {
   /** Returns the pools that this process has seen leave the registry, and that have not returned. */
   departedPools(): Iterable<DepartedPool> {
     return this.departed.values();
+  }
+
+  /** Returns the departed pools that may return, with the time (ms) that they have left for it. */
+  returningPools(): readonly (DepartedPool & { readonly remainingMs: number })[] {
+    const now = this.context.clock.monotonic();
+    return [...this.departed.values()].flatMap((departed) => {
+      const returnMs = this.hasLauncher(departed.pool.hostname) ? POOL_RETURN_MS : LAUNCHER_RETURN_MS;
+      const remainingMs = departed.since + returnMs - now;
+      return remainingMs > 0 ? [{ ...departed, remainingMs }] : [];
+    });
   }
 
   /** Returns the matching pool that left last, preferably one whose launcher has left as well. */
@@ -143,10 +160,22 @@ export class ComponentStore {
     if (before === undefined && after === undefined) return;
     if (after === undefined) this.entries.delete(path);
     else this.entries.set(path, after);
+    if (after?.component.kind === 'launcher') this.launcherRegistered(path, after.component.hostname);
+    else this.launchers.delete(path);
     const [pool, earlier] = [after?.component, before?.component];
     if (pool !== undefined && isPool(pool)) this.departed.delete(poolKey(pool));
     else if (earlier !== undefined && isPool(earlier)) this.leave(earlier);
     this.changes.emit({ id: path, before, after });
+  }
+
+  private launcherRegistered(path: string, hostname: string): void {
+    if (this.launchers.has(path)) return;
+    this.launchers.set(path, hostname);
+    // Its pools follow.
+    const since = this.context.clock.monotonic();
+    for (const [key, departed] of this.departed) {
+      if (departed.pool.hostname === hostname) this.departed.set(key, { ...departed, since });
+    }
   }
 
   private leave(pool: PoolComponentData): void {
@@ -156,7 +185,8 @@ export class ComponentStore {
     }
     const key = poolKey(pool);
     this.departed.delete(key);
-    this.departed.set(key, { pool, left: this.context.clock.now() });
+    const { clock } = this.context;
+    this.departed.set(key, { pool, left: clock.now(), since: clock.monotonic() });
     const [oldest] = this.departed.keys();
     if (this.departed.size > MAX_DEPARTED && oldest !== undefined) this.departed.delete(oldest);
   }

@@ -102,6 +102,11 @@ export function describeOutage({ machine, reason }: Pick<MachineOutage, 'machine
   return `machine ${machine} is out of service: ${reason}`;
 }
 
+/** Returns true if the launcher of the pool cannot use its provider. */
+export function isOutOfService({ trouble }: { readonly trouble?: PoolTrouble | null | undefined }): boolean {
+  return trouble !== undefined && trouble !== null && trouble.state !== 'degraded';
+}
+
 /** Returned by `describePool` for a pool that names no obstacle. */
 export const SERVES_REQUESTS = 'serves requests';
 
@@ -111,8 +116,7 @@ export function describePool(
   labels: readonly string[] = [],
 ): string {
   // A pool whose cloud does not answer remains `initializing`.
-  const isOut = trouble !== undefined && trouble !== null && trouble.state !== 'degraded';
-  if (state !== 'running' && !isOut) return `is ${state}`;
+  if (state !== 'running' && !isOutOfService({ trouble })) return `is ${state}`;
   const unready = labels.find((label) => Object.hasOwn(reasons, label));
   if (unready !== undefined) return `cannot serve it: ${reasons[unready] ?? ''}`;
   const isClosed = labels.some((label) => closed.includes(label));
