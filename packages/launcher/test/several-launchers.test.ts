@@ -1,7 +1,7 @@
 /** Tests that several launchers of one label do each piece of work once, and that none of them can hold work back. */
 
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import type { JsonObject, Provider } from '@nodepool/core';
+import { TransientError, type JsonObject, type Provider } from '@nodepool/core';
 import { faultyDriver } from './support/faulty-driver.js';
 import { World, pool, provider, type RunningLauncher } from './support/world.js';
 
@@ -132,48 +132,59 @@ describe('launchers with different pools', () => {
 });
 
 describe('a launcher that alone cannot reach the cloud', () => {
-  let isCut = false;
+  let cut: 'silent' | 'refused' | undefined;
   beforeEach(() => {
-    isCut = false;
+    cut = undefined;
   });
 
-  /** Returns a provider whose calls get no answer while `isCut`. */
-  const hanging = (each: Provider): Partial<Provider> => {
-    if (!isCut) return {};
-    const silent = (): Promise<never> => new Promise<never>(() => undefined);
+  /** Returns a provider whose calls get no answer, or are refused, while `cut` says so. */
+  const faulty = (each: Provider): Partial<Provider> => {
+    if (cut === undefined) return {};
+    const fails = (): Promise<never> =>
+      cut === 'silent' ? new Promise<never>(() => undefined) : Promise.reject(new TransientError('refused'));
     return {
-      listNodes: silent,
-      cleanupLeakedResources: silent,
-      cleanupNode: silent,
+      listNodes: fails,
+      cleanupLeakedResources: fails,
+      cleanupNode: fails,
       getRequestHandler: (...args) =>
         new Proxy(each.getRequestHandler(...args), {
-          get: (target, name): unknown => (name === 'launch' ? silent : Reflect.get(target, name)),
+          get: (target, name): unknown => (name === 'launch' ? fails : Reflect.get(target, name)),
         }),
     };
   };
 
-  it('leaves its launches and deletions to another one, and the limit of the pool with them', async () => {
-    const section = demo({ 'max-servers': 2 });
-    await world.launcher([section], 'launcher1', faultyDriver(world.cloud, hanging));
-    await world.clock.advance(5000);
-    const used = await world.submit(['small']);
-    await world.fulfilled(used);
-    isCut = true;
-    const ids = await world.submitEach(3, ['small']);
-    await world.giveBack(used);
-    await world.clock.advance(1000);
-    // The first launcher holds a launch and a deletion, which fill the pool.
-    expect([...world.nodes().values()].map(({ state }) => state).sort()).toEqual(['building', 'deleting']);
-    await world.launcher([section], 'launcher2');
-    const began = world.clock.monotonic();
-    for (const id of ids) {
-      await world.fulfilled(id);
-      await world.giveBack(id);
-    }
-    expect(world.clock.monotonic() - began).toBeLessThan(60_000);
-    await world.until('the nodes are deleted', () => world.nodes().size === 0);
-    expect(world.cloud.existingInstances()).toEqual([]);
-    isCut = false;
-    await world.clock.advance(120_000);
-  });
+  it.each([
+    ['does not answer', 'silent', 'silent'],
+    ['refuses connections', 'silent', 'refused'],
+    ['refuses connections and then does not answer', 'refused', 'silent'],
+  ] as const)(
+    'leaves its launches and deletions to another one, and the limit of the pool with them: it %s',
+    async (_, first, second) => {
+      const section = demo({ 'max-servers': 2 });
+      await world.launcher([section], 'launcher1', faultyDriver(world.cloud, faulty));
+      await world.clock.advance(5000);
+      const used = await world.submit(['small']);
+      await world.fulfilled(used);
+      cut = first;
+      await world.giveBack(used);
+      await world.clock.advance(200);
+      cut = 'silent';
+      const ids = await world.submitEach(3, ['small']);
+      await world.clock.advance(500);
+      cut = second;
+      // The first launcher holds a launch and a deletion, which fill the pool.
+      expect([...world.nodes().values()].map(({ state }) => state).sort()).toEqual(['building', 'deleting']);
+      await world.launcher([section], 'launcher2');
+      const began = world.clock.monotonic();
+      for (const id of ids) {
+        await world.fulfilled(id);
+        await world.giveBack(id);
+      }
+      await world.until('the nodes are deleted', () => world.nodes().size === 0);
+      expect(world.clock.monotonic() - began).toBeLessThan(60_000);
+      expect(world.cloud.existingInstances()).toEqual([]);
+      cut = undefined;
+      await world.clock.advance(120_000);
+    },
+  );
 });

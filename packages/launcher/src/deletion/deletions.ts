@@ -128,8 +128,8 @@ export class Deletions implements Controller {
     if (!this.isLeft()) return;
     this.leaving.abort(new LeftToOthersError());
     this.leaving = new AbortController();
-    // Those that wait for their next attempt are released by it.
-    for (const id of this.held.keys()) this.queue.forgetFailures(id);
+    // A deletion in progress releases its lock itself.
+    for (const handle of this.held.values()) if (!this.queue.isRunning(handle.id)) void this.release(handle);
   }
 
   stop(): void {
@@ -253,7 +253,6 @@ export class Deletions implements Controller {
     let isGone: boolean;
     try {
       await this.confirmed(lock);
-      if (this.isLeft()) throw new LeftToOthersError();
       await this.deleteInCloud(handle, log);
       isGone = await handle.remove();
     } catch (error) {

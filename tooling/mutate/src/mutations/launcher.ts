@@ -114,6 +114,14 @@ export const LAUNCHER: readonly Mutation[] = inPackage('packages/launcher', [
     tests: ['quota.test.ts', 'quota-ledger.test.ts'],
   },
   {
+    id: 'launcher-other-scopes',
+    file: 'quota/quota-ledger.ts',
+    find: 'before?.scopes === after?.scopes',
+    replace: 'before?.use === after?.use',
+    breaks: 'A node that changes its tenant counts for the new one.',
+    tests: ['hand-over.test.ts', 'cleanup.test.ts'],
+  },
+  {
     id: 'launcher-reserved-capacity',
     file: 'quota/quota-scope.ts',
     find: 'if (left < 0)',
@@ -164,8 +172,8 @@ export const LAUNCHER: readonly Mutation[] = inPackage('packages/launcher', [
   {
     id: 'launcher-absent-pool',
     file: 'pool/candidate-pools.ts',
-    find: 'schedule(POOL_RETURN_MS,',
-    replace: 'schedule(0,',
+    find: 'if (returning.length === 0) return [];',
+    replace: 'if (returning.length >= 0) return [];',
     breaks: 'A pool may leave the registry for a while.',
     tests: ['candidate-pools.test.ts', 'candidates.test.ts'],
   },

@@ -5,6 +5,7 @@ import { inPackage, type Mutation } from '../mutation.js';
 const ORDER = ['precedence.test.ts', 'several-launchers.test.ts'];
 const LATE_READS = ['nodes/late-reads.test.ts'];
 const HISTOGRAMS = 'packages/launcher/test/observe/timelines.test.ts';
+const CANDIDATES = 'packages/launcher/test/candidates.test.ts';
 const VIEWS = 'packages/launcher/test/observe/views.test.ts';
 
 export const SEVERAL_LAUNCHERS: readonly Mutation[] = [
@@ -21,8 +22,8 @@ export const SEVERAL_LAUNCHERS: readonly Mutation[] = [
     {
       id: 'view-departed-at-once',
       file: 'explain/wait-reason.ts',
-      find: 'left > returnable',
-      replace: 'left > Infinity',
+      find: 'this.departed.filter(({ pool }) => isCandidate(request, pool))',
+      replace: 'this.departed.filter(() => false)',
       breaks: 'A pool whose launcher restarts is not missing.',
       tests: ['problems.test.ts'],
       elsewhere: [VIEWS],
@@ -208,6 +209,50 @@ export const SEVERAL_LAUNCHERS: readonly Mutation[] = [
       replace: 'return OTHERS_DELAY_MS;',
       breaks: 'New records and those of this launcher are read at once.',
       tests: LATE_READS,
+    },
+    {
+      id: 'return-without-time',
+      file: 'components/component-store.ts',
+      find: '? POOL_RETURN_MS : LAUNCHER_RETURN_MS',
+      replace: '? POOL_RETURN_MS : POOL_RETURN_MS',
+      breaks: 'The machine of a launcher has time to restart.',
+      tests: ['components/component-store.test.ts'],
+      elsewhere: [CANDIDATES],
+    },
+    {
+      id: 'return-not-renewed',
+      file: 'components/component-store.ts',
+      find: 'if (departed.pool.hostname === hostname) this.departed',
+      replace: 'if (departed.pool.hostname !== hostname) this.departed',
+      breaks: 'The pools of a launcher that returns have time to follow.',
+      tests: ['components/component-store.test.ts'],
+      elsewhere: [CANDIDATES],
+    },
+  ]),
+  ...inPackage('packages/launcher', [
+    {
+      id: 'left-launches-kept',
+      file: 'launch/launch-nodes.ts',
+      find: 'canBeLeft: () => canBeLeft(job)',
+      replace: 'canBeLeft: () => canMoveOn(job)',
+      breaks: 'A launcher that alone cannot reach the cloud does not fill the pool with its launches.',
+      tests: ORDER,
+    },
+    {
+      id: 'left-deletions-taken',
+      file: 'deletion/deletions.ts',
+      find: 'if (this.isLeft()) {',
+      replace: 'if (false) {',
+      breaks: 'A launcher that alone cannot reach the cloud takes no deletion.',
+      tests: ORDER,
+    },
+    {
+      id: 'left-deletions-running',
+      file: 'deletion/deletions.ts',
+      find: 'this.leaving.abort(new LeftToOthersError());',
+      replace: '',
+      breaks: 'A launcher that alone cannot reach the cloud leaves the deletions that run.',
+      tests: ORDER,
     },
   ]),
   ...inPackage('packages/zookeeper', [
