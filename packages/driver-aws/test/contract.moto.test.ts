@@ -14,6 +14,9 @@ jest.setTimeout(300_000);
 /** moto shows another client token than that of the call. On-demand instances with such a token are copies. */
 const SPOT = { 'use-spot': true };
 
+/** The site's configuration needs no cloud. */
+const SIMULATED = 'the contract on the simulated AWS shows it';
+
 const SINGLE = 'moto launches the minimum of a call, which is one instance';
 
 const fixture: DriverFixture = {
@@ -25,6 +28,8 @@ const fixture: DriverFixture = {
     'life.each-its-own': SINGLE,
     'client.queue': SINGLE,
     'stop.unused': 'takes an hour of real time',
+    'site.described': SIMULATED,
+    'site.written': SIMULATED,
   },
   async open() {
     const moto = await openMoto();

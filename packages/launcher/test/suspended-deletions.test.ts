@@ -153,3 +153,25 @@ describe('resources without a record suspend the deletions of their provider, on
     expect(suspensionsLogged()).toBe(suspended ? 1 : 0);
   });
 });
+
+it('after the confirmation, a resource is judged by its present tags, a minute later', async () => {
+  const { store } = await world.launcher([demo()]);
+  const node = await formerNode();
+  const next = String(Number(node) + 1).padStart(10, '0');
+  const instance = await createInstance(ours(next));
+  const suspended = (): boolean => store.suspensions.all().some(({ provider }) => provider === null);
+  await world.until('deletions are suspended', suspended);
+  /** Confirms the records. Resolves with the time (ms) until `condition` holds. */
+  const resumedUntil = async (what: string, condition: () => boolean): Promise<number> => {
+    await world.during(store.suspensions.resume(null));
+    const began = world.clock.monotonic();
+    await world.until(what, condition);
+    return world.clock.monotonic() - began;
+  };
+  // ZooKeeper has not created its node.
+  expect(await resumedUntil('deletions are suspended again', suspended)).toBeGreaterThan(1.5 * MINUTE_MS);
+  while ((await freeNode()) < next);
+  // It has now, with another attempt.
+  expect(await resumedUntil('it is deleted', () => !exists(instance))).toBeGreaterThan(MINUTE_MS);
+  expect(suspended()).toBe(false);
+});

@@ -36,6 +36,8 @@ interface Sighting extends Unrecorded {
 
 export class LeakedResources implements LeakFilter {
   private seen: ReadonlyMap<string, Sighting> = new Map();
+  /** True if deletions were suspended in the last round. */
+  private wasSuspended = false;
   /** Keys of the resources whose deletion is counted; a cloud may list them for several rounds after that. */
   private deleted: ReadonlySet<string> = new Set();
   /** Keys of the reported resources whose tags are incomplete. */
@@ -73,14 +75,21 @@ export class LeakedResources implements LeakFilter {
     );
     const next = await store.suspensions.nextNodeId({ signal });
     const found = await unrecordedResources(store, this.provider, ours, { signal });
+    // An operator has confirmed the records: every resource is seen anew, and judged by its present tags.
+    if (this.wasSuspended && !(await this.isSuspended())) this.seen = new Map();
     const due = this.seenBefore(found, next);
     this.report(due.filter(({ resource }) => !hasCompleteIdentity(resource)));
     const identified = due.filter(({ resource }) => hasCompleteIdentity(resource));
     this.count(identified);
     await this.suspendIfContradicted(identified, ours);
-    const isSuspended = (await store.suspensions.check(this.provider, { signal })) !== undefined;
-    if (isSuspended) this.comparison.finish();
-    return isSuspended ? [] : this.release(identified);
+    this.wasSuspended = await this.isSuspended();
+    if (this.wasSuspended) this.comparison.finish();
+    return this.wasSuspended ? [] : this.release(identified);
+  }
+
+  private async isSuspended(): Promise<boolean> {
+    const { suspensions } = this.context.store;
+    return (await suspensions.check(this.provider, { signal: this.signal })) !== undefined;
   }
 
   /** Suspends deletions if the resources show that records are lost, or that an older state was restored. */

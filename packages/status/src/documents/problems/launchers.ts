@@ -65,9 +65,10 @@ function foreignTroubles({ troubles, providers }: ProblemSources): Problem[] {
 }
 
 function differentConfigurations({ launchers, now }: ProblemSources): Problem[] {
-  const known = launchers.flatMap(({ hostname, configuration }) =>
-    configuration === undefined ? [] : [{ hostname, ...configuration }],
-  );
+  // All launchers describe the same difference in the same words.
+  const known = launchers
+    .flatMap(({ hostname, configuration }) => (configuration === undefined ? [] : [{ hostname, ...configuration }]))
+    .sort((a, b) => (a.hostname < b.hostname ? -1 : 1));
   const newest = Math.max(...known.map(({ since }) => since));
   if (now - newest < ROLLOUT_SECONDS) return [];
   const names = new Set(known.flatMap(({ providers }) => Object.keys(providers)));
