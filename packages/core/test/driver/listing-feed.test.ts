@@ -3,7 +3,7 @@
 import { VirtualClock } from '@nodepool/core/testing';
 import { describe, expect, it } from '@jest/globals';
 import { AuthError, RateLimiter, ThrottledError, TransientError, externalIdKey } from '../../src/index.js';
-import { ProviderHarness } from './provider-harness.js';
+import { ProviderHarness, watch } from './provider-harness.js';
 import { TinyCloud } from './tiny-cloud.js';
 import { driverOf, machineAdapter, machineDriver, simpleDriver } from './tiny-drivers.js';
 
@@ -80,6 +80,21 @@ describe('the shared list of instances', () => {
     const times = listings(cloud);
     const gaps = times.slice(1, 6).map((at, index) => at - times[index]!);
     expect(gaps[4]).toBeGreaterThan(4 * gaps[0]!);
+  });
+
+  it('is requested again soon once another listing has succeeded after failures', async () => {
+    const clock = new VirtualClock();
+    const cloud = new TinyCloud(clock);
+    const error = new TransientError('503');
+    cloud.failNext('list', ...Array.from({ length: 7 }, () => ({ kind: 'refuse', error }) as const));
+    const harness = await new ProviderHarness(clock, machineDriver(cloud)).start();
+    const launch = harness.launch();
+    await clock.runUntil(() => cloud.calls.list === 7);
+    await clock.advance(2000);
+    await harness.finish(watch(harness.provider.listNodes(harness.call())));
+    await harness.finish(launch);
+    const [other = NaN, next = NaN] = listings(cloud).slice(7);
+    expect(next - other).toBeLessThan(1100);
   });
 
   it('waits as long as a throttling cloud demands', async () => {

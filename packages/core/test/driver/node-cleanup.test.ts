@@ -47,6 +47,28 @@ describe('the cleanup of a node', () => {
     expect(cloud.existing).toEqual([]);
   });
 
+  it('is retried at once when a listing succeeds after an outage, and not after other listings', async () => {
+    const { harness, cloud, clock } = await launched();
+    const error = new TransientError('503');
+    const refuse = { kind: 'refuse', error } as const;
+    cloud.failNext('delete', ...Array.from({ length: 8 }, () => refuse));
+    await harness.provider.cleanupNode(harness.cleanup(NODE, { externalId: 'i-1' }));
+    const cleanup = watch(harness.provider.waitForNodeCleanup(NODE));
+    const list = async (): Promise<unknown> => {
+      return harness.finish(watch(harness.provider.listNodes(harness.call()))).catch(() => undefined);
+    };
+    await clock.runUntil(() => cloud.calls.delete === 7);
+    await list();
+    await clock.advance(1000);
+    expect(cloud.calls.delete).toBe(7);
+    cloud.failNext('list', refuse);
+    await list();
+    await list();
+    await clock.advance(2000);
+    expect(cloud.calls.delete).toBe(8);
+    await harness.finish(cleanup);
+  });
+
   it('continues with the state of the failed machine', async () => {
     const clock = new VirtualClock();
     const cloud = new TinyCloud(clock);

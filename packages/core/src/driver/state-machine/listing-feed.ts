@@ -81,6 +81,17 @@ export class ListingFeed {
     if (this.waiters === 0) this.abandon();
   }
 
+  /** Ends the back-off after failures, because another call has listed the instances. */
+  answered(): void {
+    const { turn, error } = this;
+    if (turn === undefined || error === undefined || error.code === 'throttled') return;
+    this.failures = 0;
+    this.nextAt = Math.min(this.nextAt, this.options.clock.monotonic() + this.options.intervalMs);
+    turn.cancel();
+    this.turn = undefined;
+    this.plan();
+  }
+
   /** Schedules a request in the clock's next turn or later, so that machines that begin to wait together share it. */
   private plan(): void {
     if (this.inFlight !== undefined || this.turn !== undefined || this.waiting.size === 0) return;

@@ -98,6 +98,14 @@ export class MachineRun implements ListingWaiter {
     this.step();
   }
 
+  /** Continues at once if it waits to repeat a call that has failed, unless the cloud has throttled it. */
+  cloudAnswered(): void {
+    const failure = this.work.obstacle?.();
+    if (this.delay === undefined || failure === undefined || failure.code === 'throttled') return;
+    this.delay.cancel();
+    this.step();
+  }
+
   inspect(): WorkInProgress {
     const now = this.env.clock.monotonic();
     return {

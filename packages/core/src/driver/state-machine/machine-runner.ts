@@ -36,6 +36,11 @@ export class MachineRunner {
     return [...this.runs].map((run) => run.inspect());
   }
 
+  /** Continues the machines that wait to repeat a call that has failed. */
+  cloudAnswered(): void {
+    for (const run of [...this.runs]) run.cloudAnswered();
+  }
+
   /** Ends every machine in its current state, and starts no further machines. */
   stop(): void {
     this.stopped = true;

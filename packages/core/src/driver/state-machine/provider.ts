@@ -43,6 +43,7 @@ const STOP_TIMEOUT_MS = 10_000;
 /** Objects that exist only while the provider is started. */
 interface ProviderSession {
   readonly context: ProviderContext;
+  readonly feed: ListingFeed;
   readonly runner: MachineRunner;
   readonly cleanups: NodeCleanups;
   /** Aborts when the provider is stopped. */
@@ -58,6 +59,8 @@ export class StateMachineProvider<L extends LabelConfig, P extends ProviderConfi
   readonly describeSite?: NonNullable<Provider['describeSite']>;
   private session: ProviderSession | undefined;
   private startCalled = false;
+  /** True if the last listing has failed. */
+  private isListingFailing = false;
   private stopped = false;
   private ended: Promise<void> | undefined;
 
@@ -171,14 +174,28 @@ export class StateMachineProvider<L extends LabelConfig, P extends ProviderConfi
   }
 
   async listNodes(call: Call): Promise<readonly Instance[]> {
-    return this.call('listing the instances', call, async (guarded) =>
-      checkInstances(await this.adapter.listInstances(guarded)),
-    );
+    return this.call('listing the instances', call, async (guarded) => checkInstances(await this.list(guarded)));
   }
 
   /** Returns the machines in progress, for the stack dump. */
   inspect(): WorkInProgress[] {
     return this.session?.runner.inspect() ?? [];
+  }
+
+  /** Lists the instances. If that succeeds after it has failed, what waits to repeat a call does so at once. */
+  private async list(call: Call): Promise<readonly Instance[]> {
+    try {
+      const instances = await this.adapter.listInstances(call);
+      if (this.isListingFailing) {
+        this.isListingFailing = false;
+        this.session?.feed.answered();
+        this.session?.runner.cloudAnswered();
+      }
+      return instances;
+    } catch (error) {
+      this.isListingFailing = true;
+      throw error;
+    }
   }
 
   private async cleanUpTagged(round: LeakFilter, call: Call): Promise<void> {
@@ -216,7 +233,7 @@ export class StateMachineProvider<L extends LabelConfig, P extends ProviderConfi
       timers,
       log,
       intervalMs: adapter.listIntervalMs ?? DEFAULT_LIST_INTERVAL_MS,
-      listInstances: (call) => adapter.listInstances(call),
+      listInstances: (call) => this.list(call),
       onRetry,
       observeListing,
     });
@@ -230,7 +247,7 @@ export class StateMachineProvider<L extends LabelConfig, P extends ProviderConfi
       onRetry,
       makeDeletion: (externalId, saved, cleanup) => adapter.getDeleteStateMachine(externalId, saved, cleanup.log),
     });
-    return { context, runner, cleanups, stopping: new AbortController() };
+    return { context, feed, runner, cleanups, stopping: new AbortController() };
   }
 
   private haltIfStopped(): void {
