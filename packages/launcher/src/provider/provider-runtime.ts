@@ -331,7 +331,7 @@ export class ProviderRuntime {
 
   /** Returns true while this launcher cannot use the provider, and another one that serves it can. */
   private isLeft(): boolean {
-    const { state } = this.health.state;
+    const { state } = this.reported;
     if (state === 'starting' || state === 'serving' || state === 'degraded') return false;
     const { order } = this.share.precedence;
     for (const pool of this.context.store.components.pools()) {
