@@ -100,11 +100,30 @@ export class Launcher implements ProvidersShare {
     });
     this.context.store.requests.delayReads();
     this.candidates = new CandidatePools(this.context.store.components, this.context.clock, this.context.log);
+    this.whenComplete(() => {
+      const { requests } = this.context.store;
+      const open = [...requests.inState('requested'), ...requests.inState('pending')];
+      this.candidates.expect(open.flatMap(({ request }) => request.node_types));
+    });
     this.labelLimiter = new TurnLimiter(this.context.clock, LABELS_PER_TURN);
     this.passes = new TurnLimiter(this.context.clock, 1);
     this.slowLaunches = new SlowLaunches(this.context.clock, this.context.capacity.breakers);
     this.waitLimits = new WaitLimits(this.context.store.requests, this.context.clock);
     this.scheduler = new RequestScheduler(this.context, this.candidates, this.waitLimits, this.order, this.precedence);
+  }
+
+  /** Calls the function once, when the store is complete for the first time. */
+  private whenComplete(call: () => void): void {
+    const { store } = this.context;
+    if (store.complete) {
+      call();
+      return;
+    }
+    const unsubscribe = store.onComplete((complete) => {
+      if (!complete) return;
+      unsubscribe();
+      if (!this.stopped) call();
+    });
   }
 
   /** Returns the current work of the providers, for the stack dump and for explanations. */

@@ -223,6 +223,22 @@ describe('a pool that is missing in the registry', () => {
     await world.fulfilled(waiting);
   });
 
+  it('delays the requests that waited while all launchers restarted', async () => {
+    const [one, two] = [provider('one', [pool('main', ['small'])]), provider('two', [pool('main', ['large'])])];
+    await withoutLaunchers();
+    const [served, lost] = [await world.submit(['large']), await world.submit(['medium'])];
+    await world.launcher([one], 'launcher1');
+    await world.clock.advance(60_000);
+    expect(await ended([await world.submit(['other'])])).toEqual(['failed']);
+    await world.launcher([two], 'launcher2');
+    expect(await ended([served])).toEqual(['fulfilled']);
+    await world.clock.advance(220_000);
+    expect(world.stateOf(lost)).toBe('requested');
+    // The second launcher has started later.
+    await world.clock.advance(90_000);
+    expect(world.stateOf(lost)).toBe('failed');
+  });
+
   it.each(['that returns without it', 'that continues without it'])(
     'delays requests for less time beside a launcher %s',
     async (launcher) => {

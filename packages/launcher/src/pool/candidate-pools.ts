@@ -1,11 +1,13 @@
 /**
  * The pools that may still serve a request: those in the registry, those configured in this launcher, and those that
  * left the registry recently. A pool leaves the registry when the session of its launcher ends and returns with the
- * next session, so its absence alone must not fail a request.
+ * next session, so its absence alone must not fail a request. A launcher that starts does not know which pools were
+ * there before, so it expects some with the labels of the requests that wait.
  */
 
 import { isDeepStrictEqual } from 'node:util';
 import {
+  LAUNCHER_RETURN_MS,
   poolKey,
   POOL_RETURN_MS,
   type Change,
@@ -29,6 +31,8 @@ export interface Candidates {
   present(): readonly PoolComponentData[];
   /** Returns the pools that have all these labels; those that left the registry recently count as paused. */
   having(labels: readonly string[]): readonly PoolComponentData[];
+  /** Returns true if a pool with the label may return that left before this launcher started. */
+  mayReturn(label: string): boolean;
 }
 
 export class CandidatePools implements Candidates {
@@ -37,6 +41,9 @@ export class CandidatePools implements Candidates {
   private timer: Timer | undefined;
   /** `Clock.monotonic` (ms) at which `timer` fires. */
   private due = Infinity;
+  /** The labels that requests wanted when this launcher started, until their pools have had time to return. */
+  private expected: ReadonlySet<string> = new Set();
+  private expectation: Timer | undefined;
   /** Cached result of `present`, until the next change. */
   private known: readonly PoolComponentData[] | undefined;
   /** Cached result of `absent`, until the next change. */
@@ -109,9 +116,24 @@ export class CandidatePools implements Candidates {
     return found;
   }
 
+  /** Called once, before the first decision, with the labels that open requests want. */
+  expect(labels: Iterable<string>): void {
+    this.expected = new Set(labels);
+    if (this.expected.size === 0) return;
+    this.expectation = this.clock.schedule(LAUNCHER_RETURN_MS, () => {
+      this.expected = new Set();
+      this.changed();
+    });
+  }
+
+  mayReturn(label: string): boolean {
+    return this.expected.has(label);
+  }
+
   stop(): void {
     this.unsubscribe();
     this.timer?.cancel();
+    this.expectation?.cancel();
   }
 
   private absent(): readonly PoolComponentData[] {

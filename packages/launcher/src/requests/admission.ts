@@ -65,7 +65,7 @@ export function evaluate(
   }
   const missing = request.node_types.find((label) => pool.labels.label(label) === undefined);
   if (missing !== undefined) {
-    return others().length > 0
+    return others().length > 0 || candidates.mayReturn(missing)
       ? { kind: 'leave', cause: 'label', reason: `this pool has no label ${missing}` }
       : {
           kind: 'decline',

@@ -231,6 +231,14 @@ export const SEVERAL_LAUNCHERS: readonly Mutation[] = [
   ]),
   ...inPackage('packages/launcher', [
     {
+      id: 'start-without-others',
+      file: 'requests/admission.ts',
+      find: 'others().length > 0 || candidates.mayReturn(missing)',
+      replace: 'others().length > 0',
+      breaks: 'A launcher that starts first fails no request of those that follow.',
+      tests: ['candidates.test.ts'],
+    },
+    {
       id: 'left-launches-kept',
       file: 'launch/launch-nodes.ts',
       find: 'canBeLeft: () => canBeLeft(job)',
