@@ -71,6 +71,7 @@ export * from './driver/schema.js';
 export * from './driver/section.js';
 export * from './driver/simple-api.js';
 export * from './driver/site.js';
+export type { OpenCall } from './driver/open-calls.js';
 export * from './driver/supervised-provider.js';
 export * from './driver/state-machine-api.js';
 export * from './driver/task-manager.js';

@@ -2,12 +2,16 @@
 
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import {
+  ApiClient,
   CapacityError,
   ConfigurationError,
   InstanceFailedError,
+  NO_CREDENTIALS,
+  silentLogger,
   sleep,
   ThrottledError,
   TimeoutError,
+  toDriverError,
   TransientError,
   type DriverError,
   type NodeRequestHandler,
@@ -418,8 +422,20 @@ describe('the status', () => {
 
   it('of an idle provider whose cloud becomes silent is unreachable within seconds of the next listing', async () => {
     let isSilent = false;
-    const silent = (): Promise<never> => new Promise(() => undefined);
+    let api: ApiClient | undefined;
+    const silent = async (): Promise<never> => {
+      const call = { signal: new AbortController().signal, deadline: Infinity, log: silentLogger };
+      const request = { service: 'compute', method: 'GET', operation: 'servers' };
+      return api!.send(request, call, ({ http }) =>
+        http.send('https://compute.example/', { method: 'GET' }, () => new Promise<never>(() => undefined)),
+      );
+    };
     overrides = (each) => ({
+      start: async (context) => {
+        const { clock, onApiCall } = context;
+        api = new ApiClient({ clock, onApiCall, credentials: NO_CREDENTIALS, errorOf: toDriverError });
+        await each.start(context);
+      },
       cleanupLeakedResources: (...args) => (isSilent ? silent() : each.cleanupLeakedResources(...args)),
       listNodes: (...args) => (isSilent ? silent() : each.listNodes(...args)),
     });
@@ -428,11 +444,10 @@ describe('the status', () => {
     isSilent = true;
     const began = world.clock.monotonic();
     await world.until('it is noticed', () => running.launcher.activity()[0]?.state !== 'serving');
+    const text = /no call has been answered for \d\d s; compute: GET servers had no answer of compute.example within/;
     // The next listing begins within a minute.
     expect(world.clock.monotonic() - began).toBeLessThan(75_000);
-    expect(running.launcher.activity()).toMatchObject([
-      { state: 'unreachable', reason: expect.stringMatching(/no call has been answered for \d\d s/) },
-    ]);
+    expect(running.launcher.activity()).toMatchObject([{ state: 'unreachable', reason: expect.stringMatching(text) }]);
     isSilent = false;
     await world.clock.advance(90_000);
     expect(running.launcher.activity()).toMatchObject([{ state: 'serving' }]);

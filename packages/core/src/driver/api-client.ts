@@ -8,13 +8,14 @@ import { TimerQueue } from '../runtime/timer-queue.js';
 import type { ApiCall } from './api.js';
 import { Lane, Turn, type LaneOptions } from './api-lane.js';
 import type { ApiCredentials, ApiOperation, ApiRequest, ErrorOf, PlannedRequest, Transport } from './api-request.js';
-import { outcomeOf, planned } from './api-request.js';
+import { nameOfCall, outcomeOf, planned } from './api-request.js';
 import { callApplied, isPartOf, recordCallError } from './applied-calls.js';
 import type { Call } from './call.js';
 import { deadlineOf, recordWait } from './call-waits.js';
 import type { DriverError } from './errors.js';
 import { AbortedError, isDriverError, ThrottledError, TimeoutError, toDriverError, TransientError } from './errors.js';
 import { HttpExchange, type AnswerHead } from './http-exchange.js';
+import { openCall } from './open-calls.js';
 import { RateLimiter } from './rate-limiter.js';
 import { removeSecrets } from './secrets.js';
 
@@ -221,6 +222,16 @@ export class ApiClient<C = undefined> {
     const turn = new Turn(leave, this.timers, clock, () =>
       call.log.warn('An abandoned remote call is still running', { call: name }),
     );
+    const end = openCall(onApiCall, {
+      name: nameOfCall(request),
+      startedAt,
+      get host() {
+        return http.host;
+      },
+      get isAnswered() {
+        return http.status !== undefined;
+      },
+    });
     let status: ApiCall['status'];
     let isReported = true;
     try {
@@ -237,6 +248,7 @@ export class ApiClient<C = undefined> {
       if (lane !== 'none') this.settle(lane, service, failure);
       throw failure;
     } finally {
+      end();
       const { host } = http;
       const durationMs = clock.monotonic() - startedAt;
       if (isReported) onApiCall({ service, method, operation, host, durationMs, status, log: call.log });

@@ -15,6 +15,7 @@ import { API_ANSWERS, API_CALLS } from './api-metrics.js';
 import type { ApiCall, Provider, ProviderContext } from './api.js';
 import type { Call } from './call.js';
 import { AbortedError, DriverError, TimeoutError, toDriverError } from './errors.js';
+import { oldestCall, type OpenCall } from './open-calls.js';
 import type { ProviderConfig } from './provider-config.js';
 import { removeSecrets } from './secrets.js';
 
@@ -53,6 +54,8 @@ export interface StartOptions extends Partial<Pick<ProviderContext, OptionalPart
 const timersOf = new WeakMap<Clock, TimerQueue>();
 
 export class SupervisedProvider {
+  private onApiCall: ((call: ApiCall) => void) | undefined;
+
   constructor(
     readonly provider: Provider,
     private readonly context: SupervisionContext,
@@ -62,12 +65,25 @@ export class SupervisedProvider {
     return this.provider.config;
   }
 
+  /** The call that has waited longest for its answer; undefined if there is none, or the driver does not tell. */
+  get oldestCall(): OpenCall | undefined {
+    return this.onApiCall === undefined ? undefined : oldestCall(this.onApiCall);
+  }
+
   /** Resolves with true once the provider is started, or with false if the signal aborts first. */
   async start(options: StartOptions, signal: AbortSignal): Promise<boolean> {
     const { clock, random, log, tasks, metrics } = this.context;
     const { checkInstances, observeListing, nodeSupply, loginScan, backingNodes, onRetry } = options;
     const { name } = this.config;
     const stopped = (): boolean => signal.aborted;
+    const onApiCall = (call: ApiCall): void => {
+      const { service, method, operation, durationMs, status } = call;
+      options.onApiCall?.(call);
+      this.context.traces?.apiCall(name, call);
+      metrics.observe(API_CALLS, { provider: name, service, method, operation }, durationMs);
+      metrics.count(API_ANSWERS, { provider: name, service, status: String(status ?? 'none') });
+    };
+    this.onApiCall = onApiCall;
     let lastDefect: string | undefined;
     for (let failures = 1; !stopped(); failures += 1) {
       try {
@@ -82,13 +98,7 @@ export class SupervisedProvider {
           loginScan,
           backingNodes,
           onRetry,
-          onApiCall: (call) => {
-            const { service, method, operation, durationMs, status } = call;
-            options.onApiCall?.(call);
-            this.context.traces?.apiCall(name, call);
-            metrics.observe(API_CALLS, { provider: name, service, method, operation }, durationMs);
-            metrics.count(API_ANSWERS, { provider: name, service, status: String(status ?? 'none') });
-          },
+          onApiCall,
         });
         // A start may never end.
         await untilAborted(starting, signal);

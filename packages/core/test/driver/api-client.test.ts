@@ -12,6 +12,7 @@ import {
   ThrottledError,
   toDriverError,
   TransientError,
+  type AnswerHead,
   type ApiCall,
   type ApiClientOptions,
   type ApiCredentials,
@@ -21,6 +22,7 @@ import {
   type Refusal,
 } from '../../src/index.js';
 import { creationError } from '../../src/driver/applied-calls.js';
+import { oldestCall } from '../../src/driver/open-calls.js';
 import { watch } from './provider-harness.js';
 
 const READ = { service: 'compute', method: 'GET', operation: 'servers' };
@@ -331,4 +333,31 @@ describe('the outcome of work of several calls', () => {
     const found = new TransientError('cut; there is no such server', { outcome: 'not-applied', cause: lost });
     expect(creationError(found, own.signal).outcome).toBe('not-applied');
   });
+});
+
+it('tells which call has waited longest for its answer, and the host of it', async () => {
+  const onApiCall = (): void => undefined;
+  const api = plain({ onApiCall });
+  const send = (operation: string, ms: number, answer: number | undefined): void => {
+    void api.send({ ...READ, operation }, call(), async ({ http }) => {
+      const send = async (): Promise<AnswerHead> => {
+        await sleep(clock, answer ?? ms);
+        return { status: 200, headers: {} };
+      };
+      await http.send(`https://${operation}.example/`, { method: 'GET' }, send);
+      if (answer !== undefined) await sleep(clock, ms - answer);
+    });
+  };
+  const failing = timed(api, 'failing', 4, {}, call({ deadline: 2 }));
+  send('watch', 9000, 10);
+  await clock.advance(5);
+  await expect(failing.promise).rejects.toMatchObject({ code: 'timeout' });
+  send('slow', 5000, undefined);
+  await clock.advance(500);
+  send('fast', 5000, undefined);
+  expect(oldestCall(onApiCall)).toMatchObject({ name: 'compute: GET slow', host: 'slow.example', startedAt: 5 });
+  await clock.advance(4600);
+  expect(oldestCall(onApiCall)).toMatchObject({ name: 'compute: GET fast', host: 'fast.example' });
+  await clock.advance(4000);
+  expect(oldestCall(onApiCall)).toBeUndefined();
 });

@@ -4,8 +4,8 @@
  * pools has another breaker. Launches, their failed steps, listings and deletions show if the cloud can be used.
  */
 
-import type { ApiCall, Clock, DriverError, Logger, Metrics, RandomSource, Timer } from '@nodepool/core';
-import { ERROR_POLICIES, toDriverError } from '@nodepool/core';
+import type { ApiCall, Clock, DriverError, Logger, Metrics, OpenCall, RandomSource, Timer } from '@nodepool/core';
+import { ERROR_POLICIES, nameOfCall, toDriverError } from '@nodepool/core';
 import { CircuitBreaker, type BreakerFailure, type LaunchEvidence } from './circuit-breaker.js';
 import { causeOf } from './launch-fault.js';
 import type { BreakerCause, BreakerState, OfferHealth } from '@nodepool/status';
@@ -30,6 +30,8 @@ export interface DatedCondition extends Condition {
   readonly reason: string | undefined;
   /** Milliseconds since the epoch. */
   readonly since: number;
+  /** Time at which the last trouble ended, milliseconds since the epoch; undefined if there was none. */
+  readonly recoveredAt: number | undefined;
 }
 
 export interface HealthEnvironment {
@@ -39,6 +41,13 @@ export interface HealthEnvironment {
   readonly metrics: Metrics;
   /** Makes a call that reads from the cloud, or rejects with its `DriverError`. Absent: only launches count. */
   readonly check?: (() => Promise<void>) | undefined;
+  /** Returns the call in progress that has waited longest for its answer. Absent: unknown. */
+  readonly oldestCall?: () => OpenCall | undefined;
+}
+
+/** A call without an answer. */
+interface WaitingCall extends Pick<OpenCall, 'name' | 'host'> {
+  readonly waitedMs: number;
 }
 
 export class ProviderHealth {
@@ -48,8 +57,8 @@ export class ProviderHealth {
   /** The reason why the start fails, if it does. */
   private start: Condition | undefined;
   private listings: FailedListings | undefined;
-  /** Host of the last call; undefined if the driver does not tell. */
-  private host: string | undefined;
+  /** The call that has waited longest of those that have ended without an answer since the last answer. */
+  private unansweredCall: WaitingCall | undefined;
   /** Status of the last call. */
   private lastStatus: ApiCall['status'];
   /** `Clock.monotonic` milliseconds of the last check that was late, because the launcher was blocked. */
@@ -74,7 +83,13 @@ export class ProviderHealth {
     const { clock } = env;
     const check = env.check === undefined ? undefined : (): Promise<BreakerFailure | undefined> => this.check();
     this.breaker = new CircuitBreaker({ ...env, onChange: () => this.breakerChanged(), check });
-    this.known = { state: 'starting', reason: undefined, since: clock.now(), trouble: undefined };
+    this.known = {
+      state: 'starting',
+      reason: undefined,
+      since: clock.now(),
+      trouble: undefined,
+      recoveredAt: undefined,
+    };
     this.report(0);
     this.slowStart = clock.schedule(SLOW_START_MS, () => {
       this.start ??= this.startTrouble('start', `its start has not ended for ${SLOW_START_MS / 1000} s`);
@@ -88,7 +103,9 @@ export class ProviderHealth {
     const found = this.find();
     const { trouble } = found;
     const since = found.state === this.known.state ? this.known.since : (trouble?.since ?? this.env.clock.now());
-    this.known = { state: found.state, reason: trouble?.reason, since, trouble };
+    const hasRecovered = trouble === undefined && this.known.trouble !== undefined;
+    const recoveredAt = hasRecovered ? since : this.known.recoveredAt;
+    this.known = { state: found.state, reason: trouble?.reason, since, trouble, recoveredAt };
     return this.known;
   }
 
@@ -144,10 +161,15 @@ export class ProviderHealth {
   }
 
   /** Records the end of a call to the cloud. */
-  called({ status, host }: Pick<ApiCall, 'status' | 'host'>): void {
+  called(call: ApiCall): void {
+    const { status, host, durationMs } = call;
     this.lastStatus = status;
-    this.host = host ?? this.host;
-    if (typeof status !== 'number' && status !== 'ok') return;
+    if (typeof status !== 'number' && status !== 'ok') {
+      if (durationMs < (this.unansweredCall?.waitedMs ?? 0)) return;
+      this.unansweredCall = { name: nameOfCall(call), host, waitedMs: durationMs };
+      return;
+    }
+    this.unansweredCall = undefined;
     this.answeredAt = this.env.clock.monotonic();
     this.answered += 1;
   }
@@ -171,7 +193,7 @@ export class ProviderHealth {
     if (this.lastStatus === 'throttled') return;
     const silentMs = now - Math.max(since, this.answeredAt, this.blockedUntil);
     if (silentMs < SILENT_MS) return;
-    const reason = `no call has been answered for ${Math.round(silentMs / 1000)} s${this.lastHost()}`;
+    const reason = `no call has been answered for ${Math.round(silentMs / 1000)} s${this.longestWait()}`;
     this.breaker.failed({ cause: 'unreachable', reason, startedAt: since, isCertain: true, isOfCall: true });
   }
 
@@ -231,10 +253,15 @@ export class ProviderHealth {
     return conditionOfStart(cause, reason, this.start?.trouble?.since ?? this.env.clock.now());
   }
 
-  /** Returns the host of the last call as the end of a message, unless the message names it. */
-  private lastHost(message = ''): string {
-    const { host } = this;
-    return host === undefined || message.includes(host) ? '' : `; the last call was sent to ${host}`;
+  /** Returns the call that has waited longest in vain as the end of a message, unless the message names it. */
+  private longestWait(message = ''): string {
+    const open = this.env.oldestCall?.();
+    const waitedMs = this.env.clock.monotonic() - (open?.startedAt ?? Infinity);
+    const { unansweredCall: ended } = this;
+    const call = open !== undefined && waitedMs >= (ended?.waitedMs ?? 0) ? { ...open, waitedMs } : ended;
+    if (call === undefined || message.includes(call.host ?? call.name)) return '';
+    const host = call.host === undefined ? '' : ` of ${call.host}`;
+    return `; ${call.name} had no answer${host} within ${Math.ceil(call.waitedMs / 1000)} s`;
   }
 
   /** Returns the failure of a call as the breaker counts it; undefined if it is no fault of the whole provider. */
@@ -242,7 +269,7 @@ export class ProviderHealth {
     const isTimeout = error.code === 'timeout';
     if (!isTimeout && ERROR_POLICIES[error.code].scope !== 'provider') return undefined;
     const { message, retryAfterMs } = error;
-    const reason = isTimeout ? `${message}${this.lastHost(message)}` : message;
+    const reason = isTimeout ? `${message}${this.longestWait(message)}` : message;
     const cause = isTimeout ? 'unreachable' : causeOf(error);
     return { cause, reason, retryAfterMs, startedAt, isOfCall: true };
   }

@@ -12,6 +12,9 @@ const CHECK_MS = 1000;
 /** Maximum number of launches abandoned per check: the other pools can report that they are full before the next. */
 const MOVES_PER_CHECK = 10;
 
+/** The launcher has abandoned a launch because of a known trouble. The error is no answer of the cloud. */
+export class StrandedLaunchError extends TransientError {}
+
 export interface StrandedLaunch {
   /** `Clock.monotonic` milliseconds. */
   readonly startedAt: number;
@@ -80,6 +83,6 @@ export class StrandedLaunches {
     if (this.health.breaker.state !== 'open') return;
     const reason = this.health.state.reason ?? 'its cloud fails';
     const movable = waiting.filter(({ canBeLeft }) => canBeLeft()).slice(0, MOVES_PER_CHECK);
-    for (const { abandon } of movable) abandon(new TransientError(`the launch has no instance yet: ${reason}`));
+    for (const { abandon } of movable) abandon(new StrandedLaunchError(`the launch has no instance yet: ${reason}`));
   }
 }

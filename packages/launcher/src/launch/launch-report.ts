@@ -3,6 +3,7 @@
 import { ERROR_POLICIES, type DriverError, type FaultScope, type LaunchErrorResult } from '@nodepool/core';
 import type { Offer } from '@nodepool/status';
 import { nameOf } from '../capacity/pool-offers.js';
+import { StrandedLaunchError } from '../capacity/stranded-launches.js';
 import type { LauncherContext } from '../context.js';
 import { FAILED_ATTEMPTS, LAUNCHES } from '../metrics/launcher-metrics.js';
 import { NoAddressError } from './launch-attempt.js';
@@ -60,6 +61,8 @@ export function attemptFailed(
     failure.message,
   );
   const { code, message } = failure;
-  context.timelines.attempted(job.node.id, where, { number, offer: nameOf(offer), error: { code, message, scope } });
+  // The error repeats the known trouble of the provider, and would later pass for an answer of the cloud.
+  const error = { code, message, scope: failure instanceof StrandedLaunchError ? ('none' as const) : scope };
+  context.timelines.attempted(job.node.id, where, { number, offer: nameOf(offer), error });
   if (!isAborted) context.decisions.record('label', where.label, by, 'a launch failed', failure.message);
 }

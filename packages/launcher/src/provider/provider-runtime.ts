@@ -5,7 +5,8 @@
  */
 
 import { setMaxListeners } from 'node:events';
-import type { Call, DriverError, Instance, Logger, LoginScan, Node, Provider, WorkInProgress } from '@nodepool/core';
+import type { Call, DriverError, Instance, Logger, LoginScan, Node, OpenCall, Provider } from '@nodepool/core';
+import type { WorkInProgress } from '@nodepool/core';
 import { SupervisedProvider, driverCall } from '@nodepool/core';
 import { SharedBackingNodes } from '../supply/shared-backing-nodes.js';
 import type { CandidatePools } from '../pool/candidate-pools.js';
@@ -96,7 +97,9 @@ export class ProviderRuntime {
     // Each operation adds a listener; the default limit would warn of a leak.
     setMaxListeners(0, signal, retiring, this.deleting.signal);
     const check = context.capacity.breakers ? (): Promise<void> => this.checkCloud() : undefined;
-    this.health = new ProviderHealth({ ...context, log: this.log, check }, config.name, () => this.healthChanged());
+    const oldestCall = (): OpenCall | undefined => this.supervised.oldestCall;
+    const parts = { ...context, log: this.log, check, oldestCall };
+    this.health = new ProviderHealth(parts, config.name, () => this.healthChanged());
     this.strandedLaunches = new StrandedLaunches(context.clock, this.health);
     const listInstances = this.listInstances.bind(this);
     this.limits = new ProviderLimits(context, provider, share.ledger, listInstances, retiring);

@@ -1,34 +1,75 @@
 /** The silence of a cloud is noticed, and not confused with a launcher that was blocked itself. */
 
 import { beforeEach, describe, expect, it } from '@jest/globals';
-import { silentLogger, silentMetrics, type Clock } from '@nodepool/core';
+import { silentLogger, silentMetrics, TimeoutError, type ApiCall, type Clock, type OpenCall } from '@nodepool/core';
 import { seededRandom, VirtualClock } from '@nodepool/core/testing';
 import { ProviderHealth } from '../../src/capacity/provider-health.js';
+
+function ended(service: string, host: string | undefined, durationMs: number, status: ApiCall['status']): ApiCall {
+  return { service, method: 'GET', operation: 'list', host, durationMs, status };
+}
 
 describe('a listing without an answer', () => {
   let time: VirtualClock;
   /** Time for which the process was blocked: its clock goes on, and its timers are late by as much. */
   let blockedMs: number;
   let health: ProviderHealth;
+  let open: OpenCall | undefined;
 
   beforeEach(() => {
     time = new VirtualClock();
     blockedMs = 0;
+    open = undefined;
     const clock: Clock = {
       now: () => time.now() + blockedMs,
       monotonic: () => time.monotonic() + blockedMs,
       schedule: (delayMs, callback) => time.schedule(delayMs, callback),
     };
     const parts = { clock, random: seededRandom(1), log: silentLogger, metrics: silentMetrics };
-    health = new ProviderHealth({ ...parts, check: () => new Promise(() => undefined) }, 'cloud', () => undefined);
+    const check = (): Promise<void> => new Promise(() => undefined);
+    health = new ProviderHealth({ ...parts, check, oldestCall: () => open }, 'cloud', () => undefined);
     health.started();
-    health.called({ status: 200, host: undefined });
+    health.called(ended('network', 'network.example', 50, 200));
   });
 
   it('shows that the cloud is unreachable', async () => {
     health.watch();
     await time.advance(11_000);
     expect(health.state).toMatchObject({ state: 'unreachable', trouble: { cause: 'unreachable' } });
+    health.stop();
+  });
+
+  it('names the call that waits, and no host that has answered', async () => {
+    open = { name: 'compute: GET servers', host: 'compute.example', startedAt: -2000, isAnswered: false };
+    health.watch();
+    await time.advance(11_000);
+    const text =
+      /no call has been answered for 10 s; compute: GET servers had no answer of compute.example within 12 s/;
+    expect(health.state.reason).toMatch(text);
+    health.stop();
+  });
+
+  it('names a call that has ended without an answer, if it waited longer than the one in progress', async () => {
+    health.called(ended('compute', undefined, 9000, undefined));
+    health.called(ended('volume', 'volume.example', 10, 'transient'));
+    open = { name: 'network: GET ports', host: 'network.example', startedAt: 9000, isAnswered: false };
+    health.watch();
+    await time.advance(11_000);
+    expect(health.state.reason).toMatch(/answered for 10 s; compute: GET list had no answer within 9 s\)/);
+    health.stop();
+  });
+
+  it('names no host if the driver reports no call in progress', async () => {
+    health.watch();
+    await time.advance(11_000);
+    expect(health.state.reason).toMatch(/no call has been answered for 10 s\)/);
+    health.stop();
+  });
+
+  it('adds the call that waits to a timeout that names no host', async () => {
+    open = { name: 'compute: GET servers', host: 'compute.example', startedAt: -2000, isAnswered: false };
+    for (let times = 0; times < 3; times += 1) health.callFailed(new TimeoutError('the launch did not end in time'));
+    expect(health.state.reason).toContain('in time; compute: GET servers had no answer of compute.example within 2 s');
     health.stop();
   });
 

@@ -1,9 +1,10 @@
 /** Tests of `/status/v1`: the documents of a launcher with waiting, fulfilled and failed requests. */
 
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { KeyScanError, type JsonObject } from '@nodepool/core';
+import { KeyScanError, TransientError, type JsonObject, type NodeRequestHandler, type Provider } from '@nodepool/core';
 import { nodeDataWith } from '@nodepool/core/testing';
 import type { StatusModel } from '@nodepool/status/web';
+import { faultyDriver } from '../support/faulty-driver.js';
 import { StatusSite } from '../support/status-site.js';
 import { pool, provider, tenants, World, type RunningLauncher } from '../support/world.js';
 
@@ -155,6 +156,81 @@ it('a provider shows its failures, with the last error message', async () => {
   expect((await get<StatusModel.OverviewDocument>('overview')).problems).toContainEqual(
     expect.objectContaining(failing),
   );
+});
+
+describe('the last error of a provider in trouble', () => {
+  /** The errors of the cloud's listings and of its launches; a launch with `hangs` does not end. */
+  let listing: Error | undefined;
+  let launch: Error | 'hangs' | undefined;
+  beforeEach(() => {
+    listing = undefined;
+    launch = undefined;
+  });
+
+  function overrides(each: Provider): Partial<Provider> {
+    if (each.config.name !== 'demo') return {};
+    const failing = (handler: NodeRequestHandler): NodeRequestHandler =>
+      new Proxy(handler, {
+        get: (target, name): unknown => {
+          if (name !== 'launch' || launch === undefined) return Reflect.get(target, name);
+          return () => (launch instanceof Error ? Promise.reject(launch) : new Promise(() => undefined));
+        },
+      });
+    return {
+      cleanupLeakedResources: async (...args) => {
+        if (listing !== undefined) throw listing;
+        await each.cleanupLeakedResources(...args);
+      },
+      listNodes: (...args) => (listing === undefined ? each.listNodes(...args) : Promise.reject(listing)),
+      getRequestHandler: (...args) => failing(each.getRequestHandler(...args)),
+    };
+  }
+
+  async function startFaulty(): Promise<void> {
+    const sections = [
+      provider('demo', [pool('main', ['small'], { priority: 10 })]),
+      provider('other', [pool('main', ['small'])]),
+    ];
+    site = await StatusSite.start(world, sections, { config: faultyDriver(world.cloud, overrides) });
+  }
+
+  const demo = async (): Promise<StatusModel.ProviderDocument['provider']> =>
+    (await get<StatusModel.ProviderDocument>('provider/demo')).provider;
+
+  async function inState(state: string): Promise<void> {
+    await world.until(`it is ${state}`, () => site!.running.launcher.activity()[0]?.state === state);
+  }
+
+  it('is no text of the launcher about a launch that it abandoned because of the trouble', async () => {
+    await startFaulty();
+    launch = 'hangs';
+    const id = await world.submit(['small']);
+    await world.clock.advance(1000);
+    listing = new TransientError('identity: connection refused', { outcome: 'not-applied' });
+    await inState('unreachable');
+    await world.clock.advance(5000);
+    const { attempts } = await get<StatusModel.RequestDocument>(`request/${id}`);
+    expect(attempts[0]?.error?.text).toMatch(/^the launch has no instance yet: its cloud fails since /);
+    const status = await demo();
+    expect(status).toMatchObject({ state: 'unreachable', lastError: null, failures: [] });
+    expect(status?.reason).toContain('identity: connection refused');
+  });
+
+  it('is not an error from before the last recovery', async () => {
+    await startFaulty();
+    launch = listing = new TransientError('compute: 503', { outcome: 'not-applied' });
+    await world.submit(['small']);
+    await inState('unreachable');
+    expect((await demo())?.lastError).toMatchObject({ text: 'compute: 503' });
+    launch = listing = undefined;
+    await inState('serving');
+    expect((await demo())?.lastError).toMatchObject({ text: 'compute: 503' });
+    listing = new TransientError('identity: connection refused', { outcome: 'not-applied' });
+    await inState('unreachable');
+    const status = await demo();
+    expect(status).toMatchObject({ lastError: null, failures: [{ text: 'compute: 503' }] });
+    expect(status?.reason).toContain('identity: connection refused');
+  });
 });
 
 it('a request that exceeds a limit does not count against the cloud', async () => {

@@ -73,7 +73,9 @@ function providerStatus(
   const poolNames = new Set([...pools.keys(), ...registered.map((pool) => pool.name)]);
   const { failures, history } = status.recorder;
   const failed = failures.of(name);
-  const [last] = failed;
+  // The errors before the last recovery belong to a former trouble.
+  const errorsSince = (activity?.trouble && activity.recoveredAt) ?? -Infinity;
+  const last = failed.find((failure) => failure.last > errorsSince);
   return {
     name,
     driver,

@@ -12,6 +12,8 @@ export interface ProviderActivity {
   readonly trouble?: ProviderTrouble | undefined;
   /** Milliseconds since the epoch at which the state began. */
   readonly since: number;
+  /** Milliseconds since the epoch at which the last trouble ended; undefined if there was none. */
+  readonly recoveredAt?: number | undefined;
   /** The offers of its pools that were used or have failed since the launcher started. */
   readonly offers: readonly OfferHealth[];
   /** Limits that the cloud reports; a resource without a reported limit is omitted. */

@@ -48,7 +48,7 @@ export class ProviderFailures {
     events.attempted.on(({ provider, attempt: { error, ended } }) => {
       // An aborted launch says nothing about the provider, and one that moves on costs its request nothing.
       if (error === undefined || error.scope === 'node') this.ended(provider, { ended, error: error?.message });
-      if (error === undefined || error.code === 'aborted') return;
+      if (error === undefined || error.scope === 'none') return;
       const failures = this.byProvider.get(provider) ?? new Map<string, ProviderFailure>();
       this.byProvider.set(provider, failures);
       const before = failures.get(error.code);
