@@ -39,7 +39,8 @@ export function checkRecords(sources: RecordSources): readonly Finding[] {
     reportDamage(sources, findings);
     reportSuspensions(sources, findings);
   }
-  if (findings.list.length === 0) findings.ok('all records', 'are readable, and no program has left one alone for ten minutes');
+  if (findings.list.length === 0)
+    findings.ok('all records', 'are readable, and no program has left one alone for ten minutes');
   return findings.list;
 }
 
