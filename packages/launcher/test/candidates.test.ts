@@ -223,6 +223,16 @@ describe('a pool that is missing in the registry', () => {
     await world.fulfilled(waiting);
   });
 
+  it('delays no request that another launcher of the same pool declines', async () => {
+    const same = provider('two', [pool('main', ['large'], { 'max-servers': 1 })]);
+    const first = await world.launcher([same], 'launcher1');
+    await world.launcher([same], 'launcher2');
+    await first.stop();
+    const id = await world.submit(['large', 'large']);
+    await world.clock.advance(5000);
+    expect(world.stateOf(id)).toBe('failed');
+  });
+
   it('delays the requests that waited while all launchers restarted', async () => {
     const [one, two] = [provider('one', [pool('main', ['small'])]), provider('two', [pool('main', ['large'])])];
     await withoutLaunchers();

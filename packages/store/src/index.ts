@@ -23,6 +23,7 @@ export {
   describeOutage,
   describePool,
   isOutOfService,
+  isSamePool,
   SERVES_REQUESTS,
 } from './components/component.js';
 export { type ConnectOptions, ZooKeeperChrootError, connectToZooKeeper } from './connection/connect.js';

@@ -23,6 +23,13 @@ const MAX_CACHED = 10_000;
 /** Time (ms) after the last moment at which a pool may return, because timers may fire early. */
 const LATER_MS = 10;
 
+/** A pool that has left the registry and may return. */
+interface AbsentPool {
+  readonly pool: PoolComponentData;
+  /** The same pool of other launchers, which are present. */
+  readonly replicas: readonly PoolComponentData[];
+}
+
 /** The candidates, as used by decisions about requests. */
 export interface Candidates {
   /** False while the registry is loaded or pools of the configuration are added; no decisions are made then. */
@@ -47,7 +54,7 @@ export class CandidatePools implements Candidates {
   /** Cached result of `present`, until the next change. */
   private known: readonly PoolComponentData[] | undefined;
   /** Cached result of `absent`, until the next change. */
-  private returning: readonly PoolComponentData[] | undefined;
+  private returning: readonly AbsentPool[] | undefined;
   /** Cached results of `having` by set of labels, until the next change. */
   private readonly byLabels = new Map<string, readonly PoolComponentData[]>();
   private readonly changes: Emitter<boolean>;
@@ -109,7 +116,10 @@ export class CandidatePools implements Candidates {
     const key = JSON.stringify(labels.length > 1 ? [...new Set(labels)].sort() : labels);
     let found = this.byLabels.get(key);
     if (found === undefined) {
-      found = [...this.present(), ...this.absent()].filter((pool) => hasLabels(pool, labels));
+      const has = (pool: PoolComponentData): boolean => hasLabels(pool, labels);
+      // Another launcher of the same pool decides as the one that has left would.
+      const absent = this.absent().filter(({ pool, replicas }) => has(pool) && !replicas.some(has));
+      found = [...this.present().filter(has), ...absent.map(({ pool }) => pool)];
       if (this.byLabels.size >= MAX_CACHED) this.byLabels.clear();
       this.byLabels.set(key, found);
     }
@@ -136,16 +146,26 @@ export class CandidatePools implements Candidates {
     this.expectation?.cancel();
   }
 
-  private absent(): readonly PoolComponentData[] {
+  private absent(): readonly AbsentPool[] {
     this.returning ??= this.returningNow();
     return this.returning;
   }
 
-  private returningNow(): readonly PoolComponentData[] {
+  private returningNow(): readonly AbsentPool[] {
     const returning = this.registry.returningPools();
     if (returning.length === 0) return [];
     const present = new Set(this.present().map(poolKey));
-    return returning.flatMap(({ pool }) => (present.has(poolKey(pool)) ? [] : [{ ...pool, paused: true }]));
+    const byPlace = new Map<string, PoolComponentData[]>();
+    for (const pool of this.present()) {
+      const replicas = byPlace.get(placeOf(pool));
+      if (replicas === undefined) byPlace.set(placeOf(pool), [pool]);
+      else replicas.push(pool);
+    }
+    return returning.flatMap(({ pool }) =>
+      present.has(poolKey(pool))
+        ? []
+        : [{ pool: { ...pool, paused: true }, replicas: byPlace.get(placeOf(pool)) ?? [] }],
+    );
   }
 
   private onChanged({ before, after }: Change<ComponentEntry>): void {
@@ -177,6 +197,10 @@ export class CandidatePools implements Candidates {
     this.byLabels.clear();
     this.changes.emit(isDecisive);
   }
+}
+
+function placeOf({ provider_name: provider, name }: PoolComponentData): string {
+  return JSON.stringify([provider, name]);
 }
 
 /** Returns what decisions may depend on. */

@@ -3,6 +3,7 @@
 import type { NodeRequest } from '@nodepool/core';
 import {
   describePool,
+  isSamePool,
   LAUNCHER_RETURN_MS,
   POOL_RETURN_MS,
   SERVES_REQUESTS,
@@ -87,12 +88,15 @@ export class WaitReasons {
     const life = timelines.request(queuePosition?.first ?? request.id);
     const waits = new Map((life?.poolWaits() ?? []).map((wait) => [wait.pool, wait]));
     const since = sinceOf(this.sources, request);
-    const returns = this.departed.filter(({ pool }) => isCandidate(request, pool));
+    const present = this.pools.filter((pool) => isCandidate(request, pool));
+    // Another launcher of the same pool serves what the one that has left would.
+    const returns = this.departed.filter(
+      ({ pool }) => isCandidate(request, pool) && !present.some((other) => isSamePool(other, pool)),
+    );
     const preferred = this.preferredProvider(request, returns);
-    const isAlone = !this.pools.some((pool) => isCandidate(request, pool));
+    const isAlone = present.length === 0;
     const ranked: Ranked[] = returns.map((departed) => this.returning(departed, isAlone));
-    for (const pool of this.pools) {
-      if (!isCandidate(request, pool)) continue;
+    for (const pool of present) {
       const name = `${pool.provider_name}/${pool.name}`;
       const where = { pool: name, launcher: pool.hostname };
       const wait = waits.get(name);

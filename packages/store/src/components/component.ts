@@ -102,6 +102,11 @@ export function describeOutage({ machine, reason }: Pick<MachineOutage, 'machine
   return `machine ${machine} is out of service: ${reason}`;
 }
 
+/** Returns true if both are the same pool of the configuration, of one or of two launchers. */
+export function isSamePool(one: PoolComponentData, other: PoolComponentData): boolean {
+  return one.name === other.name && one.provider_name === other.provider_name;
+}
+
 /** Returns true if the launcher of the pool cannot use its provider. */
 export function isOutOfService({ trouble }: { readonly trouble?: PoolTrouble | null | undefined }): boolean {
   return trouble !== undefined && trouble !== null && trouble.state !== 'degraded';

@@ -22,8 +22,8 @@ export const SEVERAL_LAUNCHERS: readonly Mutation[] = [
     {
       id: 'view-departed-at-once',
       file: 'explain/wait-reason.ts',
-      find: 'this.departed.filter(({ pool }) => isCandidate(request, pool))',
-      replace: 'this.departed.filter(() => false)',
+      find: '({ pool }) => isCandidate(request, pool) && !present.some(',
+      replace: '({ pool }) => !isCandidate(request, pool) && !present.some(',
       breaks: 'A pool whose launcher restarts is not missing.',
       tests: ['problems.test.ts'],
       elsewhere: [VIEWS],
@@ -230,6 +230,14 @@ export const SEVERAL_LAUNCHERS: readonly Mutation[] = [
     },
   ]),
   ...inPackage('packages/launcher', [
+    {
+      id: 'return-beside-replica',
+      file: 'pool/candidate-pools.ts',
+      find: 'has(pool) && !replicas.some(has)',
+      replace: 'has(pool)',
+      breaks: 'A request that another launcher of the same pool declines does not wait for the one that has left.',
+      tests: ['candidates.test.ts'],
+    },
     {
       id: 'start-without-others',
       file: 'requests/admission.ts',
