@@ -95,6 +95,29 @@ it('the launcher shows the answer of a cloud that refuses a deletion within seco
   expect(await world.end()).toEqual([]);
 });
 
+it('the launcher repeats a refused deletion as soon as the provider serves again', async () => {
+  const world = new World();
+  const lines: string[] = [];
+  const log: Logger = { ...silentLogger, with: () => log, named: () => log, warn: (line) => void lines.push(line) };
+  world.log = log;
+  await world.launcher([provider('demo', [pool('main', ['small'])])]);
+  const id = await world.served(['small']);
+  const refusal = new DriverError('unexpected', 'the cloud refuses it for good');
+  const refused = jest.spyOn(world.cloud, 'deleteInstance').mockImplementation(() => Promise.reject(refusal));
+  await world.giveBack(id);
+  await world.until('the cloud has refused it often', () => refused.mock.calls.length === 7);
+  world.cloud.configure({ faults: { ...NO_FAULTS, 'list-errors': 1 } });
+  await world.until('the provider fails', () => lines.includes('The provider is unreachable'));
+  world.cloud.configure({ faults: NO_FAULTS });
+  await world.until('the provider serves again', () => lines.includes('The provider serves its pools again'));
+  refused.mockClear();
+  await world.clock.advance(400);
+  expect(refused).toHaveBeenCalledTimes(1);
+  refused.mockRestore();
+  await world.until('the node is gone', () => world.nodes().size === 0);
+  expect(await world.end()).toEqual([]);
+});
+
 describe('a deletion that the cloud refuses', () => {
   let world: World;
   let lines: string[];

@@ -2,12 +2,21 @@
 
 import { VirtualClock } from '@nodepool/core/testing';
 import { describe, expect, it } from '@jest/globals';
-import { driverCall, type Adapter, type Advance, type StateMachine } from '../../src/index.js';
+import {
+  driverCall,
+  ThrottledError,
+  TransientError,
+  type Adapter,
+  type Advance,
+  type DriverError,
+  type MachineCall,
+  type StateMachine,
+} from '../../src/index.js';
 import { ProviderHarness, watch } from './provider-harness.js';
 import { TinyCloud } from './tiny-cloud.js';
 import { driverOf, machineAdapter, machineDriver, simpleDriver } from './tiny-drivers.js';
 
-function machine(advance: () => Advance): StateMachine {
+function machine(advance: (call: MachineCall) => Advance): StateMachine {
   return { state: 'odd', externalId: undefined, save: () => null, advance };
 }
 
@@ -65,6 +74,35 @@ describe('a launch', () => {
       code: 'timeout',
       message: expect.stringContaining('the cloud is closed'),
     });
+  });
+
+  it.each<[string, DriverError | undefined, number]>([
+    ['repeats a failed step', new TransientError('503'), 2],
+    ['does not repeat a step that was throttled', new ThrottledError('slow down'), 1],
+    ['does not end a wait without a failure', undefined, 1],
+  ])('%s at once when a listing succeeds after an outage', async (_what, failure, expected) => {
+    const clock = new VirtualClock();
+    const cloud = new TinyCloud(clock);
+    let steps = 0;
+    const advance = ({ onRetry }: MachineCall): Advance => {
+      steps += 1;
+      if (failure !== undefined) onRetry?.(failure);
+      return { next: 'delay', ms: 60_000 };
+    };
+    const adapter = machineAdapter(cloud, { getCreateStateMachine: () => machine(advance) });
+    const harness = await new ProviderHarness(clock, driverOf(adapter)).start();
+    const controller = new AbortController();
+    const launch = harness.launch({ signal: controller.signal });
+    const list = (): Promise<unknown> =>
+      harness.finish(watch(harness.provider.listNodes(harness.call()))).catch(() => undefined);
+    cloud.failNext('list', { kind: 'refuse', error: new TransientError('503') });
+    await list();
+    expect(steps).toBe(1);
+    await list();
+    await clock.advance(1000);
+    expect(steps).toBe(expected);
+    controller.abort();
+    await expect(harness.finish(launch)).rejects.toMatchObject({ code: 'aborted' });
   });
 
   it('times out at its deadline if the driver never settles', async () => {

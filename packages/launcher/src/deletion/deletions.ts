@@ -132,6 +132,11 @@ export class Deletions implements Controller {
     for (const handle of this.held.values()) if (!this.queue.isRunning(handle.id)) void this.release(handle);
   }
 
+  /** Retries failed deletions at once, because the cloud can be used again. */
+  recovered(): void {
+    for (const id of this.held.keys()) this.queue.forgetFailures(id);
+  }
+
   stop(): void {
     for (const unsubscribe of this.unsubscribe) unsubscribe();
     this.queue.close();

@@ -367,6 +367,8 @@ export class ProviderRuntime {
     } else if (before.trouble !== undefined && state === 'serving') {
       const seconds = Math.round((this.context.clock.now() - before.trouble.since) / 1000);
       this.log.warn('The provider serves its pools again', { after_seconds: seconds });
+      // A cloud that throttles may have demanded a longer wait.
+      if (before.trouble.cause !== 'throttled') this.deletions?.recovered();
     }
   }
 }

@@ -67,6 +67,8 @@ export class MachineRun implements ListingWaiter {
   private saver: ProgressSaver | undefined;
   private savedState: string | undefined;
   private pendingSave: (() => Promise<void>) | undefined;
+  /** The failure that the machine waits to repeat; undefined if its last step reported none. */
+  private failure: DriverError | undefined;
 
   /** `onEnd` is called once, after the machine's last step. */
   constructor(
@@ -100,9 +102,9 @@ export class MachineRun implements ListingWaiter {
 
   /** Continues at once if it waits to repeat a call that has failed, unless the cloud has throttled it. */
   cloudAnswered(): void {
-    const failure = this.work.obstacle?.();
-    if (this.delay === undefined || failure === undefined || failure.code === 'throttled') return;
-    this.delay.cancel();
+    const { delay, failure } = this;
+    if (delay === undefined || failure === undefined || failure.code === 'throttled') return;
+    delay.cancel();
     this.step();
   }
 
@@ -159,10 +161,16 @@ export class MachineRun implements ListingWaiter {
       deadline: Math.min(this.work.call.deadline, now + CALL_TIMEOUT_MS),
       log: this.log,
       listing: this.env.feed.latest,
-      onRetry: this.work.onRetry,
+      onRetry: this.onRetry,
     };
+    this.failure = undefined;
     this.apply(this.guarded(call), now);
   }
+
+  private readonly onRetry = (error: DriverError): void => {
+    this.failure = error;
+    this.work.onRetry?.(error);
+  };
 
   private guarded(call: MachineCall): Advance {
     const { machine } = this;
