@@ -175,3 +175,19 @@ it('after the confirmation, a resource is judged by its present tags, a minute l
   expect(await resumedUntil('it is deleted', () => !exists(instance))).toBeGreaterThan(MINUTE_MS);
   expect(suspended()).toBe(false);
 });
+
+it('after the confirmation, a launcher that did not search during the suspension sees each resource anew', async () => {
+  const first = await world.launcher([demo()]);
+  const second = await world.launcher([demo()], 'launcher2');
+  const { store } = first;
+  const node = await formerNode();
+  const instance = await createInstance(ours(String(Number(node) + 1).padStart(10, '0')));
+  await world.until('deletions are suspended', () => store.suspensions.all().length > 0);
+  await world.during(store.suspensions.resume(null));
+  await world.until('the confirmation arrives', () => second.store.suspensions.all().length === 0);
+  await world.clock.advance(MINUTE_MS);
+  expect(store.suspensions.all()).toEqual([]);
+  // ZooKeeper has still not created its node.
+  await world.clock.advance(10 * MINUTE_MS);
+  expect(exists(instance)).toBe(true);
+});

@@ -36,8 +36,8 @@ interface Sighting extends Unrecorded {
 
 export class LeakedResources implements LeakFilter {
   private seen: ReadonlyMap<string, Sighting> = new Map();
-  /** True if deletions were suspended in the last round. */
-  private wasSuspended = false;
+  /** Value of `endsSeen` when the sightings began. */
+  private endsSeen: number;
   /** Keys of the resources whose deletion is counted; a cloud may list them for several rounds after that. */
   private deleted: ReadonlySet<string> = new Set();
   /** Keys of the reported resources whose tags are incomplete. */
@@ -51,6 +51,7 @@ export class LeakedResources implements LeakFilter {
     private readonly signal: AbortSignal,
   ) {
     this.unrecorded = new ReportedGauge(context.metrics, UNRECORDED_RESOURCES);
+    this.endsSeen = context.store.suspensions.endsSeen(provider);
   }
 
   /** Removes the metrics when the provider stops. */
@@ -60,7 +61,7 @@ export class LeakedResources implements LeakFilter {
 
   /** Called after each complete listing. Ends the comparison, unless resources of unknown nodes must be seen again. */
   listed(): void {
-    if (![...this.seen.values()].some(({ isUnknown }) => isUnknown)) this.comparison.finish();
+    if (!this.hasSeenUnknown()) this.comparison.finish();
   }
 
   async leaked(resources: readonly Resource[]): Promise<readonly Resource[]> {
@@ -75,16 +76,31 @@ export class LeakedResources implements LeakFilter {
     );
     const next = await store.suspensions.nextNodeId({ signal });
     const found = await unrecordedResources(store, this.provider, ours, { signal });
-    // An operator has confirmed the records: every resource is seen anew, and judged by its present tags.
-    if (this.wasSuspended && !(await this.isSuspended())) this.seen = new Map();
+    await this.forgetIfConfirmed();
     const due = this.seenBefore(found, next);
     this.report(due.filter(({ resource }) => !hasCompleteIdentity(resource)));
     const identified = due.filter(({ resource }) => hasCompleteIdentity(resource));
     this.count(identified);
     await this.suspendIfContradicted(identified, ours);
-    this.wasSuspended = await this.isSuspended();
-    if (this.wasSuspended) this.comparison.finish();
-    return this.wasSuspended ? [] : this.release(identified);
+    const isSuspended = await this.isSuspended();
+    if (isSuspended) this.comparison.finish();
+    return isSuspended ? [] : this.release(identified);
+  }
+
+  /**
+   * Forgets the sightings if an operator has confirmed the records since, even between two rounds: every resource is
+   * seen anew, and judged by its present tags.
+   */
+  private async forgetIfConfirmed(): Promise<void> {
+    const endsSeen = this.context.store.suspensions.endsSeen(this.provider);
+    if (endsSeen === this.endsSeen || (await this.isSuspended())) return;
+    this.endsSeen = endsSeen;
+    if (this.hasSeenUnknown()) this.comparison.finish();
+    this.seen = new Map();
+  }
+
+  private hasSeenUnknown(): boolean {
+    return [...this.seen.values()].some(({ isUnknown }) => isUnknown);
   }
 
   private async isSuspended(): Promise<boolean> {

@@ -28,6 +28,8 @@ interface Unwritten {
 export class SuspensionStore {
   private readonly cached = new Map<string, Suspension>();
   private readonly unwritten = new Map<string, Unwritten>();
+  /** Number of ends of suspensions that this process has seen, by name of the suspension. */
+  private readonly ends = new Map<string, number>();
   /** Greatest known number of node ids that an installation has issued, by the id of the installation. */
   private readonly issued = new Map<string, number>();
   /** Newest transaction that this process has seen, by installation. */
@@ -89,6 +91,11 @@ export class SuspensionStore {
   all(): readonly Suspension[] {
     const unwritten = [...this.unwritten].map(([name, { suspension }]) => [name, suspension] as const);
     return [...new Map([...unwritten, ...this.cached]).values()];
+  }
+
+  /** Returns how many suspensions of the provider or of all this process has seen end. */
+  endsSeen(provider: string): number {
+    return (this.ends.get(INSTALLATION) ?? 0) + (this.ends.get(nameOfScope(provider)) ?? 0);
   }
 
   /** Resolves with the id of the next node, read past the cache. */
@@ -297,9 +304,11 @@ export class SuspensionStore {
   }
 
   private removed(path: string): void {
-    const suspension = this.cached.get(nameOf(path));
+    const name = nameOf(path);
+    const suspension = this.cached.get(name);
     if (path === SUSPENSIONS_ROOT || suspension === undefined) return;
-    this.cached.delete(nameOf(path));
+    this.cached.delete(name);
+    this.ends.set(name, (this.ends.get(name) ?? 0) + 1);
     this.context.log.info('Deletions of resources without a record continue', { provider: suspension.provider });
   }
 
