@@ -16,6 +16,8 @@ export function needIn({ kind }: { readonly kind: string }, { need, tenantNeed }
 
 /** Limit of the uses that are shared, because the records of other programs may have any amounts. */
 const MAX_SHARED = 1000;
+/** Characters of their resources as JSON. Longer ones are rarely the same. */
+const MAX_SHARED_LENGTH = 200;
 
 /** Uses by their resources as JSON. The nodes of a site use the same few amounts, which would take 300 bytes each. */
 const shared = new Map<string, QuotaInformation>();
@@ -23,6 +25,7 @@ const shared = new Map<string, QuotaInformation>();
 /** Returns the resources that a node uses: at least one instance, even if the record of another program says less. */
 export function useOf(resources: Resources | null): QuotaInformation {
   const key = JSON.stringify(resources);
+  if (key.length > MAX_SHARED_LENGTH) return countedUse(resources);
   let use = shared.get(key);
   if (use === undefined) {
     use = countedUse(resources);

@@ -21,8 +21,8 @@ const sharedByText = new Map<string, string>();
 const sharedLists = new Map<string, readonly string[]>();
 /** By their JSON text. */
 const sharedObjects = new Map<string, JsonObject>();
-/** Characters. Longer objects are rarely the same. */
-const MAX_SHARED_OBJECT = 200;
+/** Characters. Longer values are rarely the same, and would outlive their records. */
+const MAX_SHARED_LENGTH = 200;
 
 /** Reads a text that many records have, such as the name of a pool: one copy serves them all. */
 export function sharedText(raw: RawField): string | null {
@@ -40,11 +40,11 @@ export function sharedTexts(raw: RawField): readonly string[] {
 export function sharedObject(raw: RawField): JsonObject | null {
   const found = object(raw);
   if (found === null) return null;
-  const json = JSON.stringify(found);
-  return json.length > MAX_SHARED_OBJECT ? found : shared(sharedObjects, json, found);
+  return shared(sharedObjects, JSON.stringify(found), found);
 }
 
 function shared<V>(known: Map<string, V>, key: string, value: V): V {
+  if (key.length > MAX_SHARED_LENGTH) return value;
   const found = known.get(key);
   if (found !== undefined) return found;
   if (known.size >= MAX_SHARED) known.clear();
