@@ -5,6 +5,7 @@
 
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { DecisionLog } from '@nodepool/status';
+import { explainRequest } from '@nodepool/status/web';
 import { sleep, TransientError, type Driver, type Provider } from '@nodepool/core';
 import type { NodepoolConfig } from '@nodepool/config';
 import { faultyDriver } from './support/faulty-driver.js';
@@ -237,8 +238,11 @@ describe('a pool that is missing in the registry', () => {
     const [one, two] = [provider('one', [pool('main', ['small'])]), provider('two', [pool('main', ['large'])])];
     await withoutLaunchers();
     const [served, lost] = [await world.submit(['large']), await world.submit(['medium'])];
-    await world.launcher([one], 'launcher1');
+    const first = await world.launcher([one], 'launcher1');
     await world.clock.advance(60_000);
+    expect(explainRequest(world.explanation(first, decisions), served)?.summary).toMatch(
+      /No registered pool has large\. one\/main: this pool has no label large; its launcher has just started and waits 5 min/,
+    );
     expect(await ended([await world.submit(['other'])])).toEqual(['failed']);
     await world.launcher([two], 'launcher2');
     expect(await ended([served])).toEqual(['fulfilled']);

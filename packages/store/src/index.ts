@@ -23,7 +23,7 @@ export {
   describeOutage,
   describePool,
   isOutOfService,
-  isSamePool,
+  isPoolAt,
   SERVES_REQUESTS,
 } from './components/component.js';
 export { type ConnectOptions, ZooKeeperChrootError, connectToZooKeeper } from './connection/connect.js';

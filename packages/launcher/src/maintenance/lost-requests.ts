@@ -4,7 +4,7 @@
  */
 
 import type { Change, NodeEntry, NodeHandle, PoolComponentData, RequestEntry } from '@nodepool/store';
-import { LostOwnershipError, RequestGoneError } from '@nodepool/store';
+import { isPoolAt, LostOwnershipError, RequestGoneError } from '@nodepool/store';
 import { WorkQueue, type Reconciled } from '@nodepool/core';
 import type { LauncherContext } from '../context.js';
 import type { Controller } from '../controller.js';
@@ -80,8 +80,7 @@ export class LostRequests implements Controller {
 
   private hasPool({ node }: NodeEntry): boolean {
     const { components } = this.context.store;
-    const isItsPool = ({ provider_name: provider, name }: PoolComponentData): boolean =>
-      provider === node.provider && name === node.pool;
+    const isItsPool = (pool: PoolComponentData): boolean => isPoolAt(pool, node);
     return components.returningPools().some(({ pool }) => isItsPool(pool)) || [...components.pools()].some(isItsPool);
   }
 

@@ -1,7 +1,7 @@
 /** The other pools that can serve a request. */
 
 import type { NodeRequest } from '@nodepool/core';
-import { isOutOfService, type PoolComponentData } from '@nodepool/store';
+import { isOutOfService, isPoolAt, type PoolComponentData } from '@nodepool/store';
 import { hasLabels, serves } from '../precedence/serves.js';
 import type { Pool } from './pool.js';
 
@@ -24,7 +24,7 @@ export function isTakenElsewhere(request: NodeRequest, pool: OwnPool, abandonedB
  */
 export function hasWorkingReplica({ node_types: labels }: NodeRequest, { id, place, candidates }: OwnPool): boolean {
   const isReplica = (other: PoolComponentData): boolean =>
-    other.id !== id && other.provider_name === place.provider && other.name === place.pool && !isOutOfService(other);
+    other.id !== id && isPoolAt(other, place) && !isOutOfService(other);
   return candidates.present().some((other) => isReplica(other) && hasLabels(other, labels));
 }
 

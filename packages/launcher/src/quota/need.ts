@@ -14,28 +14,23 @@ export function needIn({ kind }: { readonly kind: string }, { need, tenantNeed }
   return kind === 'tenant' ? tenantNeed : need;
 }
 
-/** Limit of the uses that are shared, because the records of other programs may have any amounts. */
-const MAX_SHARED = 1000;
-/** Characters of their resources as JSON. Longer ones are rarely the same. */
-const MAX_SHARED_LENGTH = 200;
+const ONE_INSTANCE = QuotaInformation.use({ instances: 1 });
 
-/** Uses by their resources as JSON. The nodes of a site use the same few amounts, which would take 300 bytes each. */
-const shared = new Map<string, QuotaInformation>();
+/** By the resources, which nodes share. A use for each node would take 300 bytes. */
+const uses = new WeakMap<Resources, QuotaInformation>();
 
 /** Returns the resources that a node uses: at least one instance, even if the record of another program says less. */
 export function useOf(resources: Resources | null): QuotaInformation {
-  const key = JSON.stringify(resources);
-  if (key.length > MAX_SHARED_LENGTH) return countedUse(resources);
-  let use = shared.get(key);
+  if (resources === null) return ONE_INSTANCE;
+  let use = uses.get(resources);
   if (use === undefined) {
     use = countedUse(resources);
-    if (shared.size >= MAX_SHARED) shared.clear();
-    shared.set(key, use);
+    uses.set(resources, use);
   }
   return use;
 }
 
-function countedUse(resources: Resources | null): QuotaInformation {
+function countedUse(resources: Resources): QuotaInformation {
   const amounts: Record<string, number> = { instances: 1 };
   for (const name in resources) {
     const amount = resources[name];

@@ -1,6 +1,7 @@
 /** Admission, the first stage of a request: the pool admits it, leaves it to other pools or declines it. */
 
 import { shortened, type NodeRequest, type NodeRequestData } from '@nodepool/core';
+import { isPoolAt, LAUNCHER_RETURN_MS } from '@nodepool/store';
 import type { NodeEntry, PoolComponentData, RequestEntry } from '@nodepool/store';
 import type { Refusal, Wait } from '@nodepool/status';
 import type { Candidates } from '../pool/candidate-pools.js';
@@ -65,16 +66,21 @@ export function evaluate(
   }
   const missing = request.node_types.find((label) => pool.labels.label(label) === undefined);
   if (missing !== undefined) {
-    return others().length > 0 || candidates.mayReturn(missing)
-      ? { kind: 'leave', cause: 'label', reason: `this pool has no label ${missing}` }
-      : {
-          kind: 'decline',
-          cause: 'label',
-          reason:
-            candidates.having([missing]).length === 0
-              ? `no pool has label ${missing}`
-              : `this pool has no label ${missing}, and no pool that has not declined has all the labels`,
-        };
+    const cause = 'label';
+    const reason = `this pool has no label ${missing}`;
+    if (others().length > 0) return { kind: 'leave', cause, reason };
+    if (candidates.mayReturn(missing)) {
+      const wait = `its launcher has just started and waits ${LAUNCHER_RETURN_MS / 60_000} minutes for one that has it`;
+      return { kind: 'leave', cause, reason: `${reason}; ${wait}` };
+    }
+    const isUnknown = candidates.having([missing]).length === 0;
+    return {
+      kind: 'decline',
+      cause,
+      reason: isUnknown
+        ? `no pool has label ${missing}`
+        : `${reason}, and no pool that has not declined has all the labels`,
+    };
   }
   if (request.node_types.length === 0) return { kind: 'decline', cause: 'label', reason: 'the request names no label' };
   if (pool.config.maxServers <= 0)
@@ -118,10 +124,8 @@ export function afterDecline(
 
 /** Returns true if nodes of a lost request are in another pool, configured or registered with the request's labels. */
 function belongsElsewhere(request: NodeRequest, { context, candidates, name }: AdmittingPool): boolean {
-  const isServed = ({ node: { provider, pool } }: NodeEntry): boolean =>
-    candidates
-      .present()
-      .some((each) => each.provider_name === provider && each.name === pool && hasLabels(each, request.node_types));
+  const isServed = ({ node }: NodeEntry): boolean =>
+    candidates.present().some((each) => isPoolAt(each, node) && hasLabels(each, request.node_types));
   const entry = resumableNodes(context.store, request).find(isServed);
   return entry !== undefined && `${entry.node.provider ?? ''}/${entry.node.pool ?? ''}` !== name;
 }

@@ -2,7 +2,7 @@
 
 import type { NodeRequest } from '@nodepool/core';
 import type { PoolComponentData, RequestEntry } from '@nodepool/store';
-import { describePool as describeRecord, LAUNCHER_RETURN_MS, SERVES_REQUESTS } from '@nodepool/store';
+import { describePool as describeRecord, isPoolAt, LAUNCHER_RETURN_MS, SERVES_REQUESTS } from '@nodepool/store';
 import { type Explanation, type PoolExplanation } from './explanation-text.js';
 import { describeObstacle } from '../facts/describe-obstacle.js';
 import type { PoolActivity } from '../facts/activity.js';
@@ -110,14 +110,12 @@ function pendingSummary({ store }: ExplanationSources, { id, node_types }: NodeR
   const having = nodes.length === 0 ? 'no node yet' : nodes.join(', ');
   if (locked) return `Pending; the pool that accepted it works on it: ${having}.`;
   const pools = [...store.components.pools()];
-  const hasNodes = entries.some(({ node }) =>
-    pools.some(({ provider_name: provider, name }) => provider === node.provider && name === node.pool),
-  );
+  const hasNodes = entries.some(({ node }) => pools.some((pool) => isPoolAt(pool, node)));
   const { components } = store;
   const awaited = components
     .returningPools()
     .filter(({ pool }) => !components.hasLauncher(pool.hostname))
-    .find(({ pool }) => entries.some(({ node }) => pool.provider_name === node.provider && pool.name === node.pool));
+    .find(({ pool }) => entries.some(({ node }) => isPoolAt(pool, node)));
   const next = hasNodes
     ? 'a pool that has its nodes resumes it'
     : pools.some(({ supported_labels: supported }) => node_types.every((label) => supported.includes(label)))

@@ -3,7 +3,7 @@
 import type { NodeRequest } from '@nodepool/core';
 import {
   describePool,
-  isSamePool,
+  isPoolAt,
   LAUNCHER_RETURN_MS,
   POOL_RETURN_MS,
   SERVES_REQUESTS,
@@ -90,9 +90,9 @@ export class WaitReasons {
     const since = sinceOf(this.sources, request);
     const present = this.pools.filter((pool) => isCandidate(request, pool));
     // Another launcher of the same pool serves what the one that has left would.
-    const returns = this.departed.filter(
-      ({ pool }) => isCandidate(request, pool) && !present.some((other) => isSamePool(other, pool)),
-    );
+    const isServed = ({ provider_name: provider, name: pool }: PoolComponentData): boolean =>
+      present.some((other) => isPoolAt(other, { provider, pool }));
+    const returns = this.departed.filter(({ pool }) => isCandidate(request, pool) && !isServed(pool));
     const preferred = this.preferredProvider(request, returns);
     const isAlone = present.length === 0;
     const ranked: Ranked[] = returns.map((departed) => this.returning(departed, isAlone));
@@ -111,7 +111,12 @@ export class WaitReasons {
       // The last pool may just have declined it.
       const changed = request.declined_by.length === 0 ? 0 : (timelines.request(request.id)?.changedAt ?? 0);
       const last = this.sources.store.components.lastDeparted((pool) => isCandidate(request, pool));
-      return [none(request, Math.max(since, changed), last)];
+      const own = this.pools.filter(({ id }) => this.own.has(id)).map((pool) => `${pool.provider_name}/${pool.name}`);
+      const [left = ''] = own.flatMap((pool) => {
+        const refusal = life?.refusalOf(pool);
+        return refusal === undefined ? [] : [` ${pool}: ${sentence(refusal)}`];
+      });
+      return [none(request, Math.max(since, changed), last, left)];
     }
     ranked.sort((a, b) => a.rank - b.rank || a.reason.since - b.reason.since);
     return withoutRepeats(ranked.map(({ reason }) => reason));
@@ -242,17 +247,21 @@ function undecided(pool: PoolActivity, refusal: string | undefined, where: Where
   };
 }
 
-/** `last` is the pool that was the last of those to leave that had its labels. */
+/**
+ * `last` is the pool that was the last of those to leave that had its labels; `left`, a sentence about a pool of this
+ * launcher that leaves the request to others.
+ */
 function none(
   { node_types: labels, declined_by: declined }: NodeRequest,
   since: number,
   last: DepartedPool | undefined,
+  left: string,
 ): WaitReason {
   const names = [...new Set(labels)].slice(0, MAX_LABELS).join(', ');
   const single = names.includes(', ') ? 'single ' : '';
   const others = `No ${single}registered pool${declined.length === 0 ? '' : ' that has not declined it'}`;
   const nothing = { pool: null, missing: null, heldBy: [], heldByMore: 0 };
-  const text = `${others} has ${names}.`;
+  const text = `${others} has ${names}.${left}`;
   if (last === undefined) return { ...nothing, phase: 'none', text, launcher: null, since };
   const { hostname: launcher, provider_name: provider, name } = last.pool;
   const had = `Pool ${provider}/${name} of launcher ${launcher} had it before.`;

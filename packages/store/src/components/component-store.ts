@@ -180,10 +180,8 @@ export class ComponentStore {
 
   private leave(pool: PoolComponentData): void {
     // A launcher that restarts quickly is registered twice for a while.
-    for (const { hostname, provider_name: provider, name } of this.pools()) {
-      if (hostname === pool.hostname && provider === pool.provider_name && name === pool.name) return;
-    }
     const key = poolKey(pool);
+    for (const other of this.pools()) if (poolKey(other) === key) return;
     this.departed.delete(key);
     const { clock } = this.context;
     this.departed.set(key, { pool, left: clock.now(), since: clock.monotonic() });

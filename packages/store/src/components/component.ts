@@ -102,9 +102,12 @@ export function describeOutage({ machine, reason }: Pick<MachineOutage, 'machine
   return `machine ${machine} is out of service: ${reason}`;
 }
 
-/** Returns true if both are the same pool of the configuration, of one or of two launchers. */
-export function isSamePool(one: PoolComponentData, other: PoolComponentData): boolean {
-  return one.name === other.name && one.provider_name === other.provider_name;
+/** Returns true if it is this pool of the configuration, such as that of a node, on any launcher. */
+export function isPoolAt(
+  { provider_name: provider, name }: PoolComponentData,
+  place: { readonly provider: string | null; readonly pool: string | null },
+): boolean {
+  return provider === place.provider && name === place.pool;
 }
 
 /** Returns true if the launcher of the pool cannot use its provider. */

@@ -22,8 +22,8 @@ export const SEVERAL_LAUNCHERS: readonly Mutation[] = [
     {
       id: 'view-departed-at-once',
       file: 'explain/wait-reason.ts',
-      find: '({ pool }) => isCandidate(request, pool) && !present.some(',
-      replace: '({ pool }) => !isCandidate(request, pool) && !present.some(',
+      find: 'isCandidate(request, pool) && !isServed(pool)',
+      replace: '!isCandidate(request, pool) && !isServed(pool)',
       breaks: 'A pool whose launcher restarts is not missing.',
       tests: ['problems.test.ts'],
       elsewhere: [VIEWS],
@@ -95,8 +95,8 @@ export const SEVERAL_LAUNCHERS: readonly Mutation[] = [
     {
       id: 'departed-although-registered',
       file: 'components/component-store.ts',
-      find: 'if (hostname === pool.hostname &&',
-      replace: "if (hostname === '' &&",
+      find: 'if (poolKey(other) === key) return;',
+      replace: 'if (false) return;',
       breaks: 'A pool that is registered again before its former registration ends has not left.',
       tests: ['components/component-store.test.ts'],
     },
@@ -241,8 +241,8 @@ export const SEVERAL_LAUNCHERS: readonly Mutation[] = [
     {
       id: 'start-without-others',
       file: 'requests/admission.ts',
-      find: 'others().length > 0 || candidates.mayReturn(missing)',
-      replace: 'others().length > 0',
+      find: 'if (candidates.mayReturn(missing)) {',
+      replace: 'if (false) {',
       breaks: 'A launcher that starts first fails no request of those that follow.',
       tests: ['candidates.test.ts'],
     },
