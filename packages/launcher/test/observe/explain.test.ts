@@ -132,6 +132,24 @@ describe('the explanation of a node', () => {
     expect(explanation.timeline.at(-1)).toMatchObject({ phase: 'in-use', detail: expect.stringContaining('failed') });
   });
 
+  it('that waits for a launcher of its provider says so', async () => {
+    const demo = provider('demo', [pool('main', ['small'])]);
+    const first = await world.launcher([demo]);
+    const request = await world.served(['small']);
+    const { store, launcher: other } = await world.launcher(
+      [provider('other', [pool('main', ['large'])])],
+      'launcher2',
+    );
+    await first.stop();
+    await world.giveBack(request);
+    const summary = (): string | undefined =>
+      explainNode(world.explanation({ store, launcher: other }, decisions, 'launcher2'), '0000000000')?.summary;
+    expect(summary()).toContain('No registered launcher serves provider demo, so the node remains until one does.');
+    await world.launcher([demo]);
+    expect(summary()).not.toContain('No registered launcher');
+    await world.until('it is deleted', () => world.nodes().size === 0);
+  });
+
   it('that is unknown does not exist', async () => {
     expect(explainNode(await launcher(), '0000009999')).toBeUndefined();
   });

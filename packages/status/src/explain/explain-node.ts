@@ -17,6 +17,8 @@ export function explainNode(sources: ExplanationSources, id: string): Explanatio
   const sentences = [
     entry === undefined ? 'The node is deleted.' : `${summaryOf(entry, isOffered(sources.store, entry.node))}.`,
   ];
+  const unserved = entry === undefined ? undefined : unservedProvider(sources, entry);
+  if (unserved !== undefined) sentences.push(unserved);
   const lost = interruptionOf(entry);
   if (lost !== undefined) sentences.push(sentence(lost));
   const slots = entry === undefined ? undefined : slotsOf(sources, entry);
@@ -117,6 +119,14 @@ function summaryOf({ node, locked }: NodeEntry, offered: boolean): string {
     case 'deleted':
       return 'Its instance is deleted; the record will be deleted';
   }
+}
+
+/** Returns a sentence about a node that waits for a launcher of its provider, if there is none. */
+function unservedProvider({ store }: ExplanationSources, { node, locked }: NodeEntry): string | undefined {
+  const { provider } = node;
+  if (locked || node.state === 'ready' || node.state === 'hold' || !store.components.complete) return undefined;
+  if ([...store.components.pools()].some((pool) => pool.provider_name === provider)) return undefined;
+  return `No registered launcher serves provider ${provider ?? ''}, so the node remains until one does.`;
 }
 
 /** Returns a description of the driver's work on the node. */
