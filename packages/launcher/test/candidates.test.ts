@@ -253,6 +253,19 @@ describe('a pool that is missing in the registry', () => {
     expect(world.stateOf(lost)).toBe('failed');
   });
 
+  it('delays no request for a pool that its own launcher has removed since its start', async () => {
+    const [two, three] = [provider('two', [pool('main', ['large'])]), provider('three', [pool('main', ['medium'])])];
+    await withoutLaunchers();
+    const waiting = await world.submit(['large']);
+    const { launcher } = await world.launcher([two, three]);
+    await world.fulfilled(waiting);
+    await world.giveBack(waiting);
+    await world.during(launcher.apply(world.config([three])));
+    const id = await world.submit(['large']);
+    await world.clock.advance(35_000);
+    expect(world.stateOf(id)).toBe('failed');
+  });
+
   it.each(['that returns without it', 'that continues without it'])(
     'delays requests for less time beside a launcher %s',
     async (launcher) => {

@@ -2,16 +2,12 @@
 
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import {
-  ApiClient,
   CapacityError,
   ConfigurationError,
   InstanceFailedError,
-  NO_CREDENTIALS,
-  silentLogger,
   sleep,
   ThrottledError,
   TimeoutError,
-  toDriverError,
   TransientError,
   type DriverError,
   type NodeRequestHandler,
@@ -20,7 +16,7 @@ import {
 import { DecisionLog, type ProviderActivity } from '@nodepool/status';
 import { explainLabel, explainRequest, type ExplanationSources } from '@nodepool/status/web';
 import type { NodepoolConfig } from '@nodepool/config';
-import { faultyDriver } from './support/faulty-driver.js';
+import { faultyDriver, UnansweredCalls } from './support/faulty-driver.js';
 import { REQUESTS, World, pool, provider, type RunningLauncher } from './support/world.js';
 
 let world: World;
@@ -422,22 +418,14 @@ describe('the status', () => {
 
   it('of an idle provider whose cloud becomes silent is unreachable within seconds of the next listing', async () => {
     let isSilent = false;
-    let api: ApiClient | undefined;
-    const silent = async (): Promise<never> => {
-      const call = { signal: new AbortController().signal, deadline: Infinity, log: silentLogger };
-      const request = { service: 'compute', method: 'GET', operation: 'servers' };
-      return api!.send(request, call, ({ http }) =>
-        http.send('https://compute.example/', { method: 'GET' }, () => new Promise<never>(() => undefined)),
-      );
-    };
+    const silent = new UnansweredCalls();
     overrides = (each) => ({
       start: async (context) => {
-        const { clock, onApiCall } = context;
-        api = new ApiClient({ clock, onApiCall, credentials: NO_CREDENTIALS, errorOf: toDriverError });
+        silent.start(context);
         await each.start(context);
       },
-      cleanupLeakedResources: (...args) => (isSilent ? silent() : each.cleanupLeakedResources(...args)),
-      listNodes: (...args) => (isSilent ? silent() : each.listNodes(...args)),
+      cleanupLeakedResources: (...args) => (isSilent ? silent.call() : each.cleanupLeakedResources(...args)),
+      listNodes: (...args) => (isSilent ? silent.call() : each.listNodes(...args)),
     });
     const running = await world.launcher([demo()], 'launcher1', drivers());
     await world.clock.advance(60_000);

@@ -1,8 +1,8 @@
 /** Tests that several launchers of one label do each piece of work once, and that none of them can hold work back. */
 
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { TransientError, type JsonObject, type Provider } from '@nodepool/core';
-import { faultyDriver } from './support/faulty-driver.js';
+import { sleep, TransientError, type JsonObject, type Provider } from '@nodepool/core';
+import { faultyDriver, UnansweredCalls } from './support/faulty-driver.js';
 import { World, pool, provider, type RunningLauncher } from './support/world.js';
 
 /** Time until a further launcher acts in place of one that does not, and a margin for launch and hand-over (ms). */
@@ -187,4 +187,71 @@ describe('a launcher that alone cannot reach the cloud', () => {
       await world.clock.advance(120_000);
     },
   );
+
+  it('leaves launches with an instance, too, which the other one continues', async () => {
+    world.cloud.configure({ bootTimeMs: [30_000, 30_000] });
+    const unanswered = new UnansweredCalls();
+    const silent = (each: Provider): Partial<Provider> => ({
+      start: async (context) => {
+        unanswered.start(context);
+        await each.start(context);
+      },
+      getRequestHandler: (...args) =>
+        new Proxy(each.getRequestHandler(...args), {
+          get: (target, name): unknown =>
+            name !== 'launch'
+              ? Reflect.get(target, name)
+              : async (...launch: Parameters<typeof target.launch>) => {
+                  const launched = await target.launch(...launch);
+                  return cut === undefined ? launched : unanswered.call();
+                },
+        }),
+      ...(cut === undefined ? {} : { listNodes: unanswered.call, cleanupLeakedResources: unanswered.call }),
+    });
+    await world.launcher([demo()], 'launcher1', faultyDriver(world.cloud, silent));
+    await world.clock.advance(5000);
+    const id = await world.submit(['small']);
+    await world.until('its instance boots', () =>
+      [...world.nodes().values()].some((node) => node.external_id !== null),
+    );
+    const [instance] = world.cloud.existingInstances();
+    cut = 'silent';
+    const began = world.clock.monotonic();
+    await world.launcher([demo()], 'launcher2');
+    const [node = ''] = await world.fulfilled(id);
+    expect(world.nodes().get(node)?.external_id).toBe(instance?.id);
+    expect(world.clock.monotonic() - began).toBeLessThan(60_000);
+    expect(world.cloud.existingInstances()).toHaveLength(1);
+    await world.giveBack(id);
+    await world.until('the node is deleted', () => world.nodes().size === 0);
+    cut = undefined;
+    await world.clock.advance(120_000);
+  });
+});
+
+describe('launchers of a cloud that answers only the creation of instances late', () => {
+  it.each([1, 2])('%d of them serve requests at their first attempt', async (count) => {
+    let created = 0;
+    const slow = (each: Provider): Partial<Provider> => ({
+      getRequestHandler: (...args) =>
+        new Proxy(each.getRequestHandler(...args), {
+          get: (target, name): unknown =>
+            name !== 'launch'
+              ? Reflect.get(target, name)
+              : async (...launch: Parameters<typeof target.launch>) => {
+                  created += 1;
+                  await sleep(world.clock, 15_000, launch[0].signal);
+                  return target.launch(...launch);
+                },
+        }),
+    });
+    for (let index = 1; index <= count; index += 1) {
+      await world.launcher([demo({ 'max-servers': 2 })], `launcher${index}`, faultyDriver(world.cloud, slow));
+    }
+    await world.clock.advance(5000);
+    const began = world.clock.monotonic();
+    for (const id of await world.submitEach(2, ['small'])) await world.fulfilled(id);
+    expect(world.clock.monotonic() - began).toBeLessThan(25_000);
+    expect(created).toBe(2);
+  });
 });

@@ -298,7 +298,7 @@ async function resume(context: StoreContext, only: string | undefined, options: 
   const effect = `Launchers and builders will delete what has no record again. They stopped because of:\n${reasons.join('\n')}`;
   await confirm(context, { effect, expected: 'confirm', refusal: 'the deletions remain suspended' }, options);
   for (const { provider } of suspensions) await store.suspensions.resume(provider, { signal });
-  out.note('deletions of resources without a record continue');
+  out.note('deletions of resources without a record continue; if there are many, they are suspended again');
 }
 
 function required(action: OrphanAction, provider: string | undefined): string {

@@ -49,7 +49,8 @@ function reportSuspensions({ store }: RecordSources, findings: Findings): void {
     findings.error(
       provider === null ? 'all providers' : `provider ${provider}`,
       `deletions of resources without a record are suspended by ${by}: ${reason}`,
-      'compare the records with the clouds (`nodepool orphans list`), then run `nodepool orphans confirm`',
+      'list what has no record (`nodepool orphans list`), adopt what is needed, delete the rest, then run ' +
+        '`nodepool orphans confirm`',
     );
   }
 }

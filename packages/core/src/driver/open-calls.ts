@@ -19,8 +19,17 @@ type CallListener = (call: ApiCall) => void;
 /** The calls by the listener that receives their ends; each set begins with the oldest call. */
 const openCalls = new WeakMap<CallListener, Set<OpenCall>>();
 
+/** The functions that learn of the start of each call, by the listener that receives its end. */
+const startListeners = new WeakMap<CallListener, () => void>();
+
+/** Calls the function at the start of each call whose end the listener receives. */
+export function onOpenCall(listener: CallListener, started: () => void): void {
+  startListeners.set(listener, started);
+}
+
 /** Records the start of a call. The returned function records its end. */
 export function openCall(listener: CallListener, call: OpenCall): () => void {
+  startListeners.get(listener)?.();
   let calls = openCalls.get(listener);
   if (calls === undefined) openCalls.set(listener, (calls = new Set()));
   calls.add(call);

@@ -15,7 +15,7 @@ import { API_ANSWERS, API_CALLS } from './api-metrics.js';
 import type { ApiCall, Provider, ProviderContext } from './api.js';
 import type { Call } from './call.js';
 import { AbortedError, DriverError, TimeoutError, toDriverError } from './errors.js';
-import { oldestCall, type OpenCall } from './open-calls.js';
+import { oldestCall, onOpenCall, type OpenCall } from './open-calls.js';
 import type { ProviderConfig } from './provider-config.js';
 import { removeSecrets } from './secrets.js';
 
@@ -46,6 +46,8 @@ type OptionalParts = 'checkInstances' | 'observeListing' | 'nodeSupply' | 'login
 export interface StartOptions extends Partial<Pick<ProviderContext, OptionalParts>> {
   /** Receives every call of the provider that has ended. */
   readonly onApiCall?: ((call: ApiCall) => void) | undefined;
+  /** Called at the start of each call, if the driver tells. */
+  readonly onOpenCall?: (() => void) | undefined;
   /** Called after each failed start. */
   readonly onFailure?: (error: DriverError) => void;
 }
@@ -84,6 +86,7 @@ export class SupervisedProvider {
       metrics.count(API_ANSWERS, { provider: name, service, status: String(status ?? 'none') });
     };
     this.onApiCall = onApiCall;
+    if (options.onOpenCall !== undefined) onOpenCall(onApiCall, options.onOpenCall);
     let lastDefect: string | undefined;
     for (let failures = 1; !stopped(); failures += 1) {
       try {

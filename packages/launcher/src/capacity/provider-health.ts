@@ -16,10 +16,12 @@ import { BREAKER_STATES, BREAKER_TRANSITIONS } from '../metrics/launcher-metrics
 /** Time after which a provider that has not started counts as failing, milliseconds. */
 const SLOW_START_MS = 30_000;
 /**
- * Time without any answer after which a cloud counts as unreachable while a launch or a listing waits for one,
+ * Time without any answer after which a cloud counts as unreachable while a launch or a call waits for one,
  * milliseconds. Answers to other calls prove that the cloud works, so a single slow call does not count.
  */
 const SILENT_MS = 10_000;
+/** Time without any answer after which the cloud is asked: the calls in progress may be slow ones (ms). */
+const ASK_MS = 5000;
 /** Lateness of a timer that shows that the launcher was blocked (ms). */
 const LATE_MS = 1000;
 /** Time from a failure to a call that checks whether the cloud still fails, milliseconds. */
@@ -59,6 +61,8 @@ export class ProviderHealth {
   private listings: FailedListings | undefined;
   /** The call that has waited longest of those that have ended without an answer since the last answer. */
   private unansweredCall: WaitingCall | undefined;
+  /** Start (`Clock.monotonic` ms) of the first call that has ended without an answer since the last answer. */
+  private unansweredSince = Infinity;
   /** Status of the last call. */
   private lastStatus: ApiCall['status'];
   /** `Clock.monotonic` milliseconds of the last check that was late, because the launcher was blocked. */
@@ -66,6 +70,10 @@ export class ProviderHealth {
   /** `Clock.monotonic` milliseconds of the last answer of the cloud. */
   private answeredAt = -Infinity;
   private answered = 0;
+  /** `Clock.monotonic` milliseconds of the question to the silent cloud; undefined without one since its last answer. */
+  private askedAt: number | undefined;
+  /** Looks for calls without an answer while calls are in progress. */
+  private silence: Timer | undefined;
   /** The check after a failure that has not opened the breaker. */
   private suspicion: Timer | undefined;
   private stopped = false;
@@ -165,13 +173,34 @@ export class ProviderHealth {
     const { status, host, durationMs } = call;
     this.lastStatus = status;
     if (typeof status !== 'number' && status !== 'ok') {
+      this.unansweredSince = Math.min(this.unansweredSince, this.env.clock.monotonic() - durationMs);
       if (durationMs < (this.unansweredCall?.waitedMs ?? 0)) return;
       this.unansweredCall = { name: nameOfCall(call), host, waitedMs: durationMs };
       return;
     }
-    this.unansweredCall = undefined;
-    this.answeredAt = this.env.clock.monotonic();
     this.answered += 1;
+    this.hasAnswered();
+  }
+
+  private hasAnswered(): void {
+    this.unansweredCall = undefined;
+    this.unansweredSince = Infinity;
+    this.answeredAt = this.env.clock.monotonic();
+    this.askedAt = undefined;
+  }
+
+  /** Records the start of a call to the cloud, whose own deadline may be minutes away. */
+  calling(): void {
+    const { clock, oldestCall } = this.env;
+    if (this.stopped) return;
+    const dueAt = clock.monotonic() + ASK_MS;
+    this.silence ??= clock.schedule(ASK_MS, () => {
+      this.silence = undefined;
+      const call = oldestCall?.();
+      if (call === undefined) return;
+      this.unanswered(Math.min(call.startedAt, this.unansweredSince), clock.monotonic() - dueAt);
+      this.calling();
+    });
   }
 
   /** Number of calls that the cloud has answered. */
@@ -180,7 +209,7 @@ export class ProviderHealth {
   }
 
   /**
-   * Records that a launch or a listing has waited since `since` (`Clock.monotonic` ms) for the cloud. `lateMs` is the
+   * Records that a launch or a call has waited since `since` (`Clock.monotonic` ms) for the cloud. `lateMs` is the
    * lateness of the timer that noticed it: the launcher itself may have been blocked.
    */
   unanswered(since: number, lateMs: number): void {
@@ -192,27 +221,20 @@ export class ProviderHealth {
     // Calls wait for the end of the pause that the cloud demands.
     if (this.lastStatus === 'throttled') return;
     const silentMs = now - Math.max(since, this.answeredAt, this.blockedUntil);
-    if (silentMs < SILENT_MS) return;
+    if (silentMs < ASK_MS) return;
+    this.askedAt ??= this.ask();
+    if (silentMs < SILENT_MS || now - this.askedAt < ASK_MS) return;
     const reason = `no call has been answered for ${Math.round(silentMs / 1000)} s${this.longestWait()}`;
     this.breaker.failed({ cause: 'unreachable', reason, startedAt: since, isCertain: true, isOfCall: true });
   }
 
-  /**
-   * Watches a call that reads from the cloud until the returned function is called: without demand, only such calls
-   * show that a cloud has become silent, and their own deadlines are minutes away.
-   */
-  watch(): () => void {
-    const { clock } = this.env;
-    const since = clock.monotonic();
-    let dueAt = since + SILENT_MS;
-    const check = (): void => {
-      const now = clock.monotonic();
-      this.unanswered(since, now - dueAt);
-      dueAt = now + SILENT_MS;
-      if (!this.stopped) timer = clock.schedule(SILENT_MS, check);
-    };
-    let timer = clock.schedule(SILENT_MS, check);
-    return () => timer.cancel();
+  /** Asks the cloud whether it answers. Returns the present time (`Clock.monotonic` ms). */
+  private ask(): number {
+    void this.check().then((failure) => {
+      if (failure === undefined) this.hasAnswered();
+      else if (!this.stopped && this.breaker.state === 'closed') this.failed(failure);
+    });
+    return this.env.clock.monotonic();
   }
 
   /** Records that a listing of the cloud's resources, which began at `startedAt` (`Clock.monotonic` ms), has failed. */
@@ -239,6 +261,7 @@ export class ProviderHealth {
   stop(): void {
     this.slowStart.cancel();
     this.suspicion?.cancel();
+    this.silence?.cancel();
     this.breaker.stop();
     this.stopped = true;
     this.report(undefined);

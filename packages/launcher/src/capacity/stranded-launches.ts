@@ -1,7 +1,7 @@
 /**
  * Ends launch attempts of a provider in trouble that have no instance yet, and attempts that the cloud refuses at the
  * moment, once another pool can serve them. The cloud is searched for what an attempt without an instance may have
- * created before its record is deleted.
+ * created before its record is deleted. Attempts that only another launcher can continue are left to it as they are.
  */
 
 import { TransientError, type Clock, type DriverError, type Timer } from '@nodepool/core';
@@ -24,14 +24,16 @@ export interface StrandedLaunch {
   readonly refusal: () => DriverError | undefined;
   /** Returns true if another pool can serve the request. */
   readonly canMoveOn: () => boolean;
-  /** Returns true if another pool, or another launcher in this pool, can serve the request during the trouble. */
+  /** Returns true if another launcher in this pool can continue the attempt during the trouble. */
   readonly canBeLeft: () => boolean;
   readonly abandon: (reason: DriverError) => void;
+  /** Leaves the request with all its launches to that launcher. */
+  readonly leave: (reason: string) => void;
 }
 
 /** The health of the provider. */
 interface TroubledProvider {
-  readonly breaker: Pick<CircuitBreaker, 'state' | 'admittedAt'>;
+  readonly breaker: Pick<CircuitBreaker, 'state' | 'admittedAt' | 'obstacle'>;
   readonly state: { readonly reason: string | undefined };
   /** Records that a launch has waited since `since`; the check of the launches was late by `lateMs`. */
   unanswered(since: number, lateMs: number): void;
@@ -82,7 +84,13 @@ export class StrandedLaunches {
     if (oldest !== undefined) this.health.unanswered(oldest.startedAt, lateMs);
     if (this.health.breaker.state !== 'open') return;
     const reason = this.health.state.reason ?? 'its cloud fails';
-    const movable = waiting.filter(({ canBeLeft }) => canBeLeft()).slice(0, MOVES_PER_CHECK);
-    for (const { abandon } of movable) abandon(new StrandedLaunchError(`the launch has no instance yet: ${reason}`));
+    const movable = new Set(waiting.filter(({ canMoveOn }) => canMoveOn()));
+    for (const { abandon } of [...movable].slice(0, MOVES_PER_CHECK)) {
+      abandon(new StrandedLaunchError(`the launch has no instance yet: ${reason}`));
+    }
+    // The other launcher uses the same account, so a cloud that throttles would throttle it, too.
+    if (this.health.breaker.obstacle?.cause === 'throttled') return;
+    const others = [...this.running].filter((launch) => !movable.has(launch) && launch.canBeLeft());
+    for (const { leave } of others.slice(0, MOVES_PER_CHECK)) leave(reason);
   }
 }

@@ -61,6 +61,8 @@ export interface LaunchJob {
   readonly log: Logger;
   /** Reports the progress or the failure of an attempt. */
   report(outcome: AttemptOutcome): void;
+  /** Leaves the request with all its launches to another launcher in this pool. */
+  leave(reason: string): void;
 }
 
 /** Returns where the node of the job is launched, for its timeline. */
@@ -73,9 +75,9 @@ export function canMoveOn({ request, pool, abandonedBy }: LaunchJob): boolean {
   return isTakenElsewhere(request, pool, abandonedBy);
 }
 
-/** Returns true if another pool, or another launcher in this pool, can serve the request while this launcher cannot. */
-export function canBeLeft(job: LaunchJob): boolean {
-  return canMoveOn(job) || hasWorkingReplica(job.request, job.pool);
+/** Returns true if another launcher in this pool can continue the launch while this one cannot. */
+export function canBeLeft({ request, pool }: LaunchJob): boolean {
+  return hasWorkingReplica(request, pool);
 }
 
 /**

@@ -190,6 +190,7 @@ async function attempt(
     canMoveOn: () => canMoveOn(job),
     canBeLeft: () => canBeLeft(job),
     abandon,
+    leave: (reason) => job.leave(reason),
   });
   try {
     const progress = recordedProgress(job);

@@ -15,8 +15,6 @@ const ROUND_TIMEOUT_MS = 300_000;
 /** Receives the outcome of each listing of the cloud's resources. */
 export interface RoundListener {
   listed(): void;
-  /** Watches a listing in progress for the silence of the cloud, until the returned function is called. */
-  watch(): () => void;
   /** `startedAt`: `Clock.monotonic` milliseconds. */
   listingFailed(error: DriverError, startedAt: number): void;
 }
@@ -65,7 +63,6 @@ export async function runLeakRounds({
       },
       listInstances,
     };
-    const endWatch = listener.watch();
     try {
       await driverCall(clock, 'the search for leaked resources', call, (bounded) =>
         provider.cleanupLeakedResources(listed, bounded),
@@ -81,8 +78,6 @@ export async function runLeakRounds({
       if (!isListed) listener.listingFailed(failure, startedAt);
       log.warn('The search for leaked resources failed; retrying', { error: failure });
       waitMs = Math.max(INTERVAL_MS, failure.retryAfterMs ?? 0);
-    } finally {
-      endWatch();
     }
     if (isListed) listener.listed();
   }

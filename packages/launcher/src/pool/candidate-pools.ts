@@ -49,7 +49,7 @@ export class CandidatePools implements Candidates {
   /** `Clock.monotonic` (ms) at which `timer` fires. */
   private due = Infinity;
   /** The labels that requests wanted when this launcher started, until their pools have had time to return. */
-  private expected: ReadonlySet<string> = new Set();
+  private expected = new Set<string>();
   private expectation: Timer | undefined;
   /** Cached result of `present`, until the next change. */
   private known: readonly PoolComponentData[] | undefined;
@@ -100,6 +100,8 @@ export class CandidatePools implements Candidates {
     this.changed();
     return () => {
       this.own.delete(pool.id);
+      // It does not return.
+      for (const label of pool.supported_labels) this.expected.delete(label);
       this.changed();
     };
   }

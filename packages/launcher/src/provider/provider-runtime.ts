@@ -251,6 +251,7 @@ export class ProviderRuntime {
       loginScan: loginScanOf(context),
       backingNodes: (owner: string) => this.openBacking(owner),
       onApiCall: health.called.bind(health),
+      onOpenCall: health.calling.bind(health),
       onRetry: (error: DriverError) => health.callFailed(error),
     };
     if (!(await this.supervised.start({ ...parts, onFailure }, signal))) return;

@@ -233,6 +233,7 @@ export class RequestFulfilment {
       signal: this.ending.signal,
       log: this.log.with({ node_id: node.id, label: label.name }),
       report: (outcome) => this.attempted(outcome),
+      leave: (reason) => this.end({ kind: 'left', reason }),
     };
   }
 

@@ -20,6 +20,8 @@ export type Termination =
   /** The lock was lost with the session. */
   | { readonly kind: 'lost' }
   | { readonly kind: 'stopped' }
+  /** Another launcher in this pool continues the work, because this one cannot use the provider. */
+  | { readonly kind: 'left'; readonly reason: string }
   /** The limits do not allow the acceptance. `records`: those created for it. */
   | {
       readonly kind: 'unconfirmed';
@@ -52,6 +54,8 @@ export function describeTermination(termination: Termination): string {
       return 'the lock of the request was lost with the session';
     case 'stopped':
       return 'the provider pool stops working on the request';
+    case 'left':
+      return `the request is left to another launcher: ${termination.reason}`;
     case 'unconfirmed':
       return describeShortfall(termination.shortfall);
     case 'unusable':
@@ -92,6 +96,13 @@ async function finish(held: HeldRequest, termination: Termination): Promise<void
       settled(held, 'cancelled');
       await releaseNodes(held);
       return;
+    case 'left': {
+      const { reason } = termination;
+      log.info('The request is left to another launcher in this pool', { reason });
+      decided(held, 'leaves it to another launcher in this pool', reason);
+      await releaseForResumption(held);
+      return;
+    }
     case 'unconfirmed':
       await undo(held, termination);
       return;

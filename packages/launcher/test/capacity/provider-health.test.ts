@@ -9,31 +9,32 @@ function ended(service: string, host: string | undefined, durationMs: number, st
   return { service, method: 'GET', operation: 'list', host, durationMs, status };
 }
 
-describe('a listing without an answer', () => {
+describe('a call without an answer', () => {
   let time: VirtualClock;
   /** Time for which the process was blocked: its clock goes on, and its timers are late by as much. */
   let blockedMs: number;
   let health: ProviderHealth;
   let open: OpenCall | undefined;
+  let check: () => Promise<void>;
 
   beforeEach(() => {
     time = new VirtualClock();
     blockedMs = 0;
-    open = undefined;
+    open = { name: 'compute: GET servers', host: undefined, startedAt: 0, isAnswered: false };
+    check = () => new Promise(() => undefined);
     const clock: Clock = {
       now: () => time.now() + blockedMs,
       monotonic: () => time.monotonic() + blockedMs,
       schedule: (delayMs, callback) => time.schedule(delayMs, callback),
     };
     const parts = { clock, random: seededRandom(1), log: silentLogger, metrics: silentMetrics };
-    const check = (): Promise<void> => new Promise(() => undefined);
-    health = new ProviderHealth({ ...parts, check, oldestCall: () => open }, 'cloud', () => undefined);
+    health = new ProviderHealth({ ...parts, check: () => check(), oldestCall: () => open }, 'cloud', () => undefined);
     health.started();
     health.called(ended('network', 'network.example', 50, 200));
   });
 
   it('shows that the cloud is unreachable', async () => {
-    health.watch();
+    health.calling();
     await time.advance(11_000);
     expect(health.state).toMatchObject({ state: 'unreachable', trouble: { cause: 'unreachable' } });
     health.stop();
@@ -41,7 +42,7 @@ describe('a listing without an answer', () => {
 
   it('names the call that waits, and no host that has answered', async () => {
     open = { name: 'compute: GET servers', host: 'compute.example', startedAt: -2000, isAnswered: false };
-    health.watch();
+    health.calling();
     await time.advance(11_000);
     const text =
       /no call has been answered for 10 s; compute: GET servers had no answer of compute.example within 12 s/;
@@ -53,16 +54,32 @@ describe('a listing without an answer', () => {
     health.called(ended('compute', undefined, 9000, undefined));
     health.called(ended('volume', 'volume.example', 10, 'transient'));
     open = { name: 'network: GET ports', host: 'network.example', startedAt: 9000, isAnswered: false };
-    health.watch();
+    health.calling();
     await time.advance(11_000);
     expect(health.state.reason).toMatch(/answered for 10 s; compute: GET list had no answer within 9 s\)/);
     health.stop();
   });
 
-  it('names no host if the driver reports no call in progress', async () => {
-    health.watch();
-    await time.advance(11_000);
+  it('names no call if the driver tells of none, while a launch waits', async () => {
+    open = undefined;
+    for (let seconds = 0; seconds < 11; seconds += 1) {
+      await time.advance(1000);
+      health.unanswered(0, 0);
+    }
     expect(health.state.reason).toMatch(/no call has been answered for 10 s\)/);
+    health.stop();
+  });
+
+  it('does not show it if the cloud answers a question', async () => {
+    let asked = 0;
+    check = () => {
+      asked += 1;
+      return Promise.resolve();
+    };
+    health.calling();
+    await time.advance(60_000);
+    expect(health.state).toMatchObject({ state: 'serving' });
+    expect(asked).toBeGreaterThan(5);
     health.stop();
   });
 
@@ -74,7 +91,7 @@ describe('a listing without an answer', () => {
   });
 
   it('does not if the launcher was blocked meanwhile, until the cloud is silent for as long again', async () => {
-    health.watch();
+    health.calling();
     await time.advance(5000);
     blockedMs = 30_000;
     await time.advance(6000);

@@ -1,6 +1,14 @@
 /** The example driver with faults. */
 
-import type { Driver, Provider } from '@nodepool/core';
+import {
+  ApiClient,
+  NO_CREDENTIALS,
+  silentLogger,
+  toDriverError,
+  type Driver,
+  type Provider,
+  type ProviderContext,
+} from '@nodepool/core';
 import type { NodepoolConfig } from '@nodepool/config';
 import { exampleDriver, type ExampleCloud } from '@nodepool/driver-example';
 
@@ -26,4 +34,23 @@ export function faultyDriver(
       }),
   };
   return { loadedDrivers: new Map([['example', driver]]) };
+}
+
+/** Calls of a provider that get no answer. */
+export class UnansweredCalls {
+  private api: ApiClient | undefined;
+
+  /** Must be called with the context of the provider's start. */
+  start({ clock, onApiCall }: ProviderContext): void {
+    this.api = new ApiClient({ clock, onApiCall, credentials: NO_CREDENTIALS, errorOf: toDriverError });
+  }
+
+  readonly call = async (): Promise<never> => {
+    if (this.api === undefined) throw new Error('the provider has not started');
+    const call = { signal: new AbortController().signal, deadline: Infinity, log: silentLogger };
+    const request = { service: 'compute', method: 'GET', operation: 'servers' };
+    return this.api.send(request, call, ({ http }) =>
+      http.send('https://compute.example/', { method: 'GET' }, () => new Promise<never>(() => undefined)),
+    );
+  };
 }

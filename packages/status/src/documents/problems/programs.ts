@@ -92,6 +92,8 @@ export function suspendedDeletions({ suspensions }: ProblemSources): Problem[] {
     cause: 'ZooKeeper',
     details: [shortened(reason), `${by} has suspended them.`],
     effect: 'leaked resources and interrupted launches remain in the cloud and use its quota',
-    remedy: 'Compare the records with the clouds (`nodepool orphans list`), then run `nodepool orphans confirm`.',
+    remedy:
+      'List what has no record (`nodepool orphans list`), adopt what is needed, delete the rest, then run ' +
+      '`nodepool orphans confirm`.',
   }));
 }
