@@ -1,6 +1,13 @@
 /** Backing requests: how many are missing, and which are not needed any more. Pure functions. */
 
-import { isJsonObject, LAUNCHING_STATES, type BackingPlan, type Node, type NodeRequest } from '@nodepool/core';
+import {
+  isJsonObject,
+  LAUNCHING_STATES,
+  type BackingPlan,
+  type JsonValue,
+  type Node,
+  type NodeRequest,
+} from '@nodepool/core';
 import type { BackingSettings } from './config.js';
 import { freeSlots, type Backing } from './slots.js';
 
@@ -13,6 +20,8 @@ export interface RequestData {
   readonly label: string;
   /** 1 for the first request, one more for each that replaces a failed one. */
   readonly attempt: number;
+  /** Slots that the backing node is expected to have, as its creator was configured. */
+  readonly slots: number;
 }
 
 /** A failed request, with the label whose nodes wait for it. */
@@ -49,11 +58,21 @@ export function requestDataOf(
 ): RequestData | undefined {
   const { requestor_data: raw, node_types: labels } = request;
   if (isJsonObject(raw) && typeof raw['label'] === 'string') {
-    const { label, attempt } = raw;
-    return { label, attempt: typeof attempt === 'number' ? attempt : 1 };
+    const { label } = raw;
+    return {
+      label,
+      attempt: numberOf(raw['attempt']) ?? 1,
+      slots: numberOf(raw['slots']) ?? settings.get(label)?.slots ?? 1,
+    };
   }
-  for (const [label, { backingLabel }] of settings) if (labels[0] === backingLabel) return { label, attempt: 1 };
+  for (const [label, { backingLabel, slots }] of settings) {
+    if (labels[0] === backingLabel) return { label, attempt: 1, slots };
+  }
   return undefined;
+}
+
+function numberOf(value: JsonValue | undefined): number | undefined {
+  return typeof value === 'number' && value >= 1 ? value : undefined;
 }
 
 /** Returns true if the failed request was the last of its row: it is not replaced at once. */
@@ -98,15 +117,20 @@ function planLabel(
   for (const { request } of replaced) plan.remove.push(request.id);
 
   const open = own.filter(({ request }) => request.state !== 'failed');
-  const seats = open.filter(({ request }) => !state.isStuck(request)).length;
-  const missing = Math.ceil((launchesWithoutSlot(label, state) - freeOf(label, state)) / slots) - seats;
+  const seats = open.filter(({ request }) => !state.isStuck(request));
+  // Launchers with other numbers of slots count the slots of a request alike, so none removes what another creates.
+  let missing = seats.reduce((rest, { data }) => rest - data.slots, launchesWithoutSlot(label, state));
+  missing -= freeOf(label, state);
   const attempts = replaced.map(({ data }) => data.attempt + 1);
-  for (let count = 0; count < missing && !isRefused; count += 1) {
-    plan.create.push({ label: backingLabel, data: { label, attempt: attempts.shift() ?? 1 } });
+  for (let rest = missing; rest > 0 && !isRefused; rest -= slots) {
+    plan.create.push({ label: backingLabel, data: { label, attempt: attempts.shift() ?? 1, slots } });
   }
   // A request that a launcher has accepted is left: its node serves the next launches, or is released after its time.
-  const surplus = open.filter(({ request }) => request.state === 'requested').toReversed();
-  for (const { request } of surplus.slice(0, Math.max(0, -missing))) plan.remove.push(request.id);
+  for (const { request, data } of open.toReversed()) {
+    if (request.state !== 'requested' || missing + data.slots > 0) continue;
+    plan.remove.push(request.id);
+    missing += data.slots;
+  }
 }
 
 /** Unix milliseconds until which a failed request counts as a refusal. */

@@ -239,6 +239,20 @@ describe('requests', () => {
     await provider.stop();
   });
 
+  it('are not changed by launchers with different numbers of slots in turn', async () => {
+    const first = await open(withLabel({ 'max-parallel-jobs': 1 }));
+    const second = await open(withLabel({ 'max-parallel-jobs': 4 }), undefined, first);
+    const { backing } = first;
+    backing.bootMs = 60_000;
+    for (let index = 0; index < 10; index += 1) {
+      backing.launching({ id: `000000010${index}`, provider: 'meta', pool: 'main', type: ['small'] });
+    }
+    await first.pass(5000);
+    expect(backing.open(OWNER, 'meta').requests()).toHaveLength(backing.requested.length);
+    await first.provider.stop();
+    await second.provider.stop();
+  });
+
   it('count the launches of other launchers', async () => {
     const { provider, backing, pass } = await open();
     for (const id of [ONE, TWO, THREE]) backing.launching({ id, provider: 'meta', pool: 'main', type: ['small'] });

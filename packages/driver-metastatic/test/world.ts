@@ -23,6 +23,7 @@ import { slots } from './sections.js';
 export const OWNER = 'NodePool:metastatic:meta';
 
 export interface World {
+  readonly time: ReturnType<typeof simulatedTime>;
   readonly backing: SimulatedBackingNodes;
   readonly logins: SimulatedLogins;
   readonly provider: TestProvider;
@@ -35,14 +36,20 @@ export interface World {
   readonly seconds: () => number;
 }
 
-export async function open(section: JsonObject = slots, prepare?: (world: World) => void): Promise<World> {
-  const time = simulatedTime();
-  const backing = new SimulatedBackingNodes(time.clock);
-  const logins = new SimulatedLogins(time.clock);
+/** Starts a provider; with `beside`, on the backing nodes of another one. */
+export async function open(
+  section: JsonObject = slots,
+  prepare?: (world: World) => void,
+  beside?: World,
+): Promise<World> {
+  const time = beside?.time ?? simulatedTime();
+  const backing = beside?.backing ?? new SimulatedBackingNodes(time.clock);
+  const logins = beside?.logins ?? new SimulatedLogins(time.clock);
   const warnings: string[] = [];
   const log: Logger = { ...silentLogger, warn: (message) => void warnings.push(message) };
   const provider = new TestProvider({ time, driver, section, backing, logins, log });
   const world: World = {
+    time,
     backing,
     logins,
     provider,
