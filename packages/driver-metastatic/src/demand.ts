@@ -140,15 +140,18 @@ export function refusedUntil({ state_time: since }: NodeRequest): number {
 
 /** Returns the number of launches of a label that have no slot, of all launchers. */
 function launchesWithoutSlot(label: string, { users, waiting, backings }: DemandState): number {
-  const placed = new Set<string>();
-  for (const { used } of backings) for (const { node } of used.values()) placed.add(node);
   const wanting = new Set<string>();
   for (const [node, wanted] of waiting) if (wanted === label) wanting.add(node);
-  for (const { id, state, type } of users) {
-    // The launch of a node in the state `init` may still be withdrawn because of limits.
-    if (state !== 'init' && LAUNCHING_STATES.includes(state) && type[0] === label && !placed.has(id)) wanting.add(id);
-  }
+  for (const { id, type } of unplacedUsers(users, backings)) if (type[0] === label) wanting.add(id);
   return wanting.size;
+}
+
+/** Returns the nodes in launch that have no slot, of all launchers. */
+export function unplacedUsers(users: readonly Node[], backings: readonly Backing[]): readonly Node[] {
+  const placed = new Set<string>();
+  for (const { used } of backings) for (const { node } of used.values()) placed.add(node);
+  // The launch of a node in the state `init` may still be withdrawn because of limits.
+  return users.filter(({ id, state }) => state !== 'init' && LAUNCHING_STATES.includes(state) && !placed.has(id));
 }
 
 function freeOf(label: string, { usable }: DemandState): number {

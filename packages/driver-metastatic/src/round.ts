@@ -32,6 +32,8 @@ export interface RoundState {
   /** Backing nodes that get further nodes. */
   readonly usable: readonly Backing[];
   readonly waiters: Iterable<Waiter>;
+  /** Launches without a slot that are not among the waiters, such as those of other launchers, by node. */
+  readonly others: ReadonlyMap<string, Pick<SlotWant, 'label'>>;
   readonly frees: Iterable<PendingFree>;
   /** Slots whose nodes do not exist any more. */
   readonly orphans: readonly Placement[];
@@ -47,6 +49,8 @@ export interface Round {
   readonly placed: ReadonlyMap<Waiter, Placement>;
   /** Deletions whose slot no record has. */
   readonly freed: readonly PendingFree[];
+  /** The nodes of others for whose launches a slot remains free. */
+  readonly reserved: readonly string[];
 }
 
 export function planRound(state: RoundState): Round {
@@ -91,15 +95,19 @@ export function planRound(state: RoundState): Round {
     if (place === undefined) unplaced.push(waiter);
     else placed.set(waiter, place);
   }
-  // In the order of the launches' nodes, which is that of their requests.
-  unplaced.sort((a, b) => (a.use.node < b.use.node ? -1 : 1));
+  // In the order of the launches' nodes, which is that of their requests: two launchers whose requests need several
+  // nodes each would otherwise wait for the slots of each other.
+  const wants = [
+    ...unplaced.map((waiter) => ({ node: waiter.use.node, label: waiter.label, waiter })),
+    ...[...state.others].map(([node, { label }]) => ({ node, label, waiter: undefined })),
+  ].sort((one, other) => (one.node < other.node ? -1 : 1));
   const open = usable.filter((each) => isWritable(each) && !failures.has(each.id));
-  const byWant = new Map<SlotWant, Waiter>(unplaced.map((waiter) => [waiter, waiter]));
-  for (const { want, backing, slot } of assignSlots(unplaced, open)) {
-    const waiter = byWant.get(want);
-    if (waiter !== undefined) changeOf(backing).assigned.set(slot, waiter);
+  const reserved: string[] = [];
+  for (const { want, backing, slot } of assignSlots(wants, open)) {
+    if (want.waiter === undefined) reserved.push(want.node);
+    else changeOf(backing).assigned.set(slot, want.waiter);
   }
-  return { changes: [...changes.values()], placed, freed };
+  return { changes: [...changes.values()], placed, freed, reserved };
 }
 
 /** Returns the data of the backing node after the change. `now`: unix milliseconds. */

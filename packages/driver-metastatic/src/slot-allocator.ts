@@ -18,7 +18,7 @@ import {
 import { Adoptions } from './adoptions.js';
 import type { BackingSettings } from './config.js';
 import { DamagedNodes } from './damaged-nodes.js';
-import { planRequests, refusedUntil, requestDataOf, type DemandState } from './demand.js';
+import { planRequests, refusedUntil, requestDataOf, unplacedUsers, type DemandState } from './demand.js';
 import { describeFailure, FailedRequests } from './failed-requests.js';
 import { IsolatedWork } from './isolated-work.js';
 import { unusableReason } from './lifetime.js';
@@ -44,6 +44,8 @@ const GATHER_MS = 10;
 const LOST_RACE_MS = 50;
 /** Number of rounds in a row that may lose a race before requests and releases are looked at all the same. */
 const MAX_RACES = 20;
+/** Time for which a slot remains free for an older launch of another launcher, milliseconds. */
+const RESERVED_MS = 3000;
 /** Key of the only item of the queue. */
 const SLOTS = 'slots';
 
@@ -62,6 +64,8 @@ export class SlotAllocator {
   private readonly frees = new Set<PendingFree>();
   /** Reasons by id of backing nodes that failed a check of their login. */
   private readonly failures = new Map<string, string>();
+  /** Times (unix ms) until which slots remain free for launches of others, by node. */
+  private readonly reservations = new Map<string, number>();
   /** The backing nodes since the last change of a record. */
   private known: readonly Backing[] | undefined;
   private indexed: { readonly backings: readonly Backing[]; readonly places: PlacesByNode } | undefined;
@@ -211,22 +215,39 @@ export class SlotAllocator {
       const backing = backings.find((each) => each.id === id);
       if (backing === undefined || backing.data.failed) this.failures.delete(id);
     }
-    const { changes, placed, freed } = planRound({
+    const { changes, placed, freed, reserved } = planRound({
       backings,
       places: this.places,
       usable: this.usable(backings),
       waiters: this.waiters,
+      others: this.others(),
       frees: this.frees,
       orphans,
       failures: this.failures,
       isWritable: (each) => this.isWritable(each),
     });
+    for (const node of reserved) {
+      if (!this.reservations.has(node)) this.reservations.set(node, this.now + RESERVED_MS);
+    }
     for (const [waiter, place] of placed) waiter.resolve(place);
     for (const pending of freed) {
       this.frees.delete(pending);
       pending.resolve();
     }
     return changes;
+  }
+
+  /** Returns the launches of others that may take a free slot; those that have not for a while do not count. */
+  private others(): ReadonlyMap<string, Pick<SlotWant, 'label'>> {
+    const own = new Set([...this.waiters].map(({ use }) => use.node));
+    const unplaced = unplacedUsers(this.options.backing.users(), this.backings());
+    const ids = new Set(unplaced.map(({ id }) => id));
+    for (const id of this.reservations.keys()) if (!ids.has(id)) this.reservations.delete(id);
+    return new Map(
+      unplaced
+        .filter(({ id }) => !own.has(id) && this.now < (this.reservations.get(id) ?? Infinity))
+        .map(({ id, type: [label = ''] }) => [id, { label }]),
+    );
   }
 
   private isWritable({ id, held }: Backing): boolean {
@@ -306,7 +327,7 @@ export class SlotAllocator {
     const requests = backing.requests();
     const keys = new Set([owner, ...backings.map(({ id }) => id), ...requests.map(({ id }) => id)]);
     this.work.retain((key) => keys.has(key));
-    const times = [this.releases.nextAt(backings, this.now)];
+    const times = [this.releases.nextAt(backings, this.now), ...this.reservations.values()];
     for (const request of requests) if (request.state === 'failed') times.push(refusedUntil(request));
     const next = Math.min(...times.filter((time) => time > this.now));
     const requeueAfterMs = Math.min(next - this.now, this.work.nextRetryMs, withinMs);

@@ -31,8 +31,8 @@ export interface SlotWant {
 }
 
 /** A slot for a launch. */
-export interface Assignment {
-  readonly want: SlotWant;
+export interface Assignment<W> {
+  readonly want: W;
   readonly backing: Backing;
   readonly slot: number;
 }
@@ -139,7 +139,10 @@ export function placeOf(
  * Assigns the slots of usable backing nodes to launches, in the order of the launches. The fullest node that has a free
  * slot comes first, so that the others become empty; of equally full ones the oldest, which reaches its age first.
  */
-export function assignSlots(wants: readonly SlotWant[], usable: readonly Backing[]): readonly Assignment[] {
+export function assignSlots<W extends Pick<SlotWant, 'label'>>(
+  wants: readonly W[],
+  usable: readonly Backing[],
+): readonly Assignment<W>[] {
   const byLabel = new Map<string, Backing[]>();
   for (const backing of usable) {
     if (freeSlots(backing) === 0) continue;
@@ -150,7 +153,7 @@ export function assignSlots(wants: readonly SlotWant[], usable: readonly Backing
   // The last one of a list is the next, so that full ones are removed at once.
   for (const backings of byLabel.values()) backings.sort((a, b) => byFullness(b, a));
   const taken = new Map<Backing, Set<number>>();
-  const assignments: Assignment[] = [];
+  const assignments: Assignment<W>[] = [];
   for (const want of wants) {
     const backings = byLabel.get(want.label) ?? [];
     const backing = backings.at(-1);

@@ -223,6 +223,26 @@ describe('the check of the login', () => {
   });
 });
 
+describe('a free slot', () => {
+  it.each([
+    ['waits for an older launch of another launcher, for a limited time', ONE, TWO],
+    ['does not wait for a newer launch of another launcher', THREE, TWO],
+  ])('%s', async (_, others, own) => {
+    const { provider, backing, pass, used } = await open(withLabel({ 'max-parallel-jobs': 1 }), (world) => {
+      world.backing.add(OWNER, { user_data: dataWith({ slots: 1, launched: world.seconds() }) });
+    });
+    backing.bootMs = 60_000;
+    for (const id of [others, own]) backing.launching({ id, provider: 'meta', pool: 'main', type: ['small'] });
+    const launch = provider.begin(own);
+    await pass(1000);
+    const first = used()[0];
+    await pass(5000);
+    expect([first, used()[0]]).toEqual([others < own ? [] : [own], [own]]);
+    await provider.end(launch);
+    await provider.stop();
+  });
+});
+
 describe('requests', () => {
   it('that no launch needs any more are withdrawn', async () => {
     const { provider, backing, pass } = await open();

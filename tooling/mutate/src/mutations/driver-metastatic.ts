@@ -31,9 +31,8 @@ export const DRIVER_METASTATIC: readonly Mutation[] = [
     {
       id: 'metastatic-own-launches-only',
       file: 'demand.ts',
-      find: "if (state !== 'init' && LAUNCHING_STATES.includes(state) && type[0] === label && !placed.has(id)) wanting.add(id);",
-      replace:
-        "if (state === 'init' && LAUNCHING_STATES.includes(state) && type[0] === label && !placed.has(id)) wanting.add(id);",
+      find: "state !== 'init' && LAUNCHING_STATES.includes(state)",
+      replace: "state === 'init' && LAUNCHING_STATES.includes(state)",
       breaks: 'The launches of other launchers count.',
       tests: ['allocation.test.ts'],
     },
@@ -173,6 +172,22 @@ export const DRIVER_METASTATIC: readonly Mutation[] = [
       replace: 'void error;',
       breaks: 'An outage of all records is not the trouble of single backing nodes.',
       tests: ['faults.test.ts'],
+    },
+    {
+      id: 'metastatic-own-launches-first',
+      file: 'round.ts',
+      find: 'if (want.waiter === undefined) reserved.push(want.node);',
+      replace: 'if (want.waiter === undefined) continue;',
+      breaks: 'Slots remain free for older launches of other launchers for a limited time only.',
+      tests: ['allocation.test.ts'],
+    },
+    {
+      id: 'metastatic-older-launches-ignored',
+      file: 'slot-allocator.ts',
+      find: '!own.has(id) && this.now',
+      replace: 'false && this.now',
+      breaks: 'The older launch of another launcher gets the free slot.',
+      tests: ['allocation.test.ts'],
     },
     {
       id: 'metastatic-other-slots',
