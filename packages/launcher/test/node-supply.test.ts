@@ -321,6 +321,30 @@ describe('a changed configuration', () => {
     expect(slots()).toEqual(['192.0.2.1:22/0']);
   });
 
+  it('that moves a machine to another provider registers its slots when the nodes of the former one are deleted', async () => {
+    const machine = host('192.0.2.1', ['small'], { 'max-parallel-jobs': 2 });
+    await start(rack([machine]), 'launcher1');
+    await untilReady('192.0.2.1:22/0', '192.0.2.1:22/1');
+    const { ids, end } = await use(['small']);
+    const inUse = world.nodes().get(ids[0] ?? '');
+    // One launcher has the machine in both providers for a while.
+    await start(rack([machine], {}, 'moved'), 'launcher2');
+    await world.clock.advance(5 * MINUTE_MS);
+    expect(world.nodes().get(ids[0] ?? '')).toEqual(inUse);
+    const others = [...world.nodes().values()].filter(({ provider: of }) => of === 'moved');
+    expect(others.map(({ slot }) => slot)).toEqual([inUse?.slot === 0 ? 1 : 0]);
+    await end();
+    await world.until('all slots are registered', () => {
+      const moved = [...world.nodes().values()].filter(({ provider: of }) => of === 'moved');
+      return (
+        moved
+          .map(({ slot }) => slot)
+          .sort()
+          .join() === '0,1'
+      );
+    });
+  });
+
   it('on only one of two launchers does not make them revert each other’s nodes', async () => {
     const old = [host('192.0.2.1', ['small'])];
     await start(rack(old), 'launcher1');

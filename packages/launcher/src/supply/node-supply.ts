@@ -82,6 +82,8 @@ export class NodeSupplier implements NodeSupply {
   private byHost = new Map<string, readonly SuppliedMachine[]>();
   /** Records by host name. */
   private readonly records = new Index<NodeEntry>(({ node }) => (isSupplied(node) ? [node.hostname ?? ''] : []));
+  /** Records of other providers that may be of the same machines, by host name. */
+  private strangers = new Index<NodeEntry>(() => []);
   /** Hosts whose slots must be compared with their records. */
   private readonly dirty = new Set<string>();
   /** Times from which on vacant slots of hosts are registered, in `Clock.monotonic` milliseconds. */
@@ -109,6 +111,8 @@ export class NodeSupplier implements NodeSupply {
     for (const machine of byKey.values())
       byHost.set(machine.hostname, [...(byHost.get(machine.hostname) ?? []), machine]);
     this.byHost = byHost;
+    this.strangers = new Index<NodeEntry>((entry) => (this.isStranger(entry) ? [entry.node.hostname ?? ''] : []));
+    for (const entry of context.store.nodes.all()) this.strangers.update(undefined, entry);
     if (this.unsubscribe.length === 0) this.follow();
     for (const { id, node } of context.store.nodes.ofProvider(config.name))
       if (isSupplied(node)) this.unsettled.add(id);
@@ -193,7 +197,22 @@ export class NodeSupplier implements NodeSupply {
     for (const entry of nodes.ofProvider(provider)) this.records.update(undefined, entry);
   }
 
-  private recordChanged({ id, before, after }: Change<NodeEntry>): void {
+  /** Returns true for a record of another provider with the name of a machine of this one. */
+  private isStranger({ node }: NodeEntry): boolean {
+    return node.provider !== this.options.config.name && this.byHost.has(node.hostname ?? '') && isSupplied(node);
+  }
+
+  private strangerChanged({ before, after }: Change<NodeEntry>): void {
+    if (![before, after].some((entry) => entry !== undefined && this.isStranger(entry))) return;
+    this.strangers.update(before, after);
+    const host = (after ?? before)?.node.hostname ?? '';
+    if (after === undefined) for (const machine of this.byHost.get(host) ?? []) this.checks.expire(machineKey(machine));
+    this.touch(host);
+  }
+
+  private recordChanged(change: Change<NodeEntry>): void {
+    this.strangerChanged(change);
+    const { id, before, after } = change;
     const own = [before, after].filter((entry) => entry?.node.provider === this.options.config.name);
     const [first] = own;
     if (first === undefined) return;
@@ -237,8 +256,18 @@ export class NodeSupplier implements NodeSupply {
     return this.records.ids(host).flatMap((id) => nodes.get(id) ?? []);
   }
 
+  /** Returns the records of other providers in use: a machine may be moved to another provider meanwhile. */
+  private strangersOf(host: string): NodeEntry[] {
+    const { nodes } = this.options.context.store;
+    const keys = new Set((this.byHost.get(host) ?? []).map(machineKey));
+    return this.strangers
+      .ids(host)
+      .flatMap((id) => nodes.get(id) ?? [])
+      .filter((entry) => !isFree(entry) && keys.has(machineKeyOf(entry.node)));
+  }
+
   private slotsOf(host: string): SlotTable {
-    return assignSlots(this.byHost.get(host) ?? [], this.recordsOf(host));
+    return assignSlots(this.byHost.get(host) ?? [], [...this.recordsOf(host), ...this.strangersOf(host)]);
   }
 
   private async reconcile(): Promise<Reconciled> {
@@ -278,6 +307,7 @@ export class NodeSupplier implements NodeSupply {
       ),
     );
     for (const { id, node } of surplus) {
+      if (node.provider !== this.options.config.name) continue;
       // Other surplus records may belong to a launcher that has a newer configuration.
       if (node.slot !== null && node.slot in (slots.get(machineKeyOf(node)) ?? [])) this.unsettled.add(id);
     }
@@ -320,7 +350,8 @@ export class NodeSupplier implements NodeSupply {
   }
 
   private twinsOf(node: Node): NodeEntry[] {
-    return twinsOf(node, this.recordsOf(node.hostname ?? ''));
+    const host = node.hostname ?? '';
+    return twinsOf(node, [...this.recordsOf(host), ...this.strangersOf(host)]);
   }
 
   /** Creates the records of vacant slots whose machines have passed a check since they became vacant. */

@@ -43,18 +43,18 @@ export function host(name: string, labels: readonly string[], more: JsonObject =
   return { name, labels, ...more };
 }
 
-/** Returns the configuration of provider `rack` with pool `main`. */
-export function rack(nodes: readonly JsonObject[], more: JsonObject = {}): Partial<NodepoolConfig> {
+/** Returns the configuration of a provider, by default `rack`, with pool `main`. */
+export function rack(nodes: readonly JsonObject[], more: JsonObject = {}, name = 'rack'): Partial<NodepoolConfig> {
   const driver = staticDriver();
   const problems: string[] = [];
-  const section = { name: 'rack', driver: 'static', pools: [{ name: 'main', nodes, ...more }] };
+  const section = { name, driver: 'static', pools: [{ name: 'main', nodes, ...more }] };
   const config: ProviderConfig = driver.getProviderConfig(section, {
     diskImages: new Map(),
     labels: new Set(['small', 'large', 'other']),
     problem: (path, { expected }) => problems.push(`${path.join('.')}: ${expected}`),
   });
   if (problems.length > 0) throw new Error(problems.join('; '));
-  return { providers: new Map([['rack', config]]), loadedDrivers: new Map([['static', driver]]) };
+  return { providers: new Map([[name, config]]), loadedDrivers: new Map([['static', driver]]) };
 }
 
 export async function start(config: Partial<NodepoolConfig>, hostname = 'launcher1'): Promise<RunningLauncher> {

@@ -279,6 +279,14 @@ export const SEVERAL_LAUNCHERS: readonly Mutation[] = [
       tests: ['candidates.test.ts'],
     },
     {
+      id: 'moved-machine-free',
+      file: 'supply/node-supply.ts',
+      find: '[...this.recordsOf(host), ...this.strangersOf(host)]);\n  }\n\n  private async reconcile',
+      replace: 'this.recordsOf(host));\n  }\n\n  private async reconcile',
+      breaks: 'A machine that moves to another provider runs no more jobs than before.',
+      tests: ['node-supply.test.ts'],
+    },
+    {
       id: 'left-deletions-taken',
       file: 'deletion/deletions.ts',
       find: 'if (this.isLeft()) {',
