@@ -11,7 +11,7 @@ programs=$!
 trap 'kill "$programs" 2>/dev/null' EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
-turbo run lint format:check test --filter='!@nodepool/e2e' --concurrency=4 "${options[@]}"
+turbo run lint format:check test --filter='!@nodepool/e2e' --concurrency=3 "${options[@]}"
 status=$?
 wait "$programs" || status=1
 trap - EXIT

@@ -1,6 +1,7 @@
 /** Tests of static machines, as seen in ZooKeeper. */
 
 import { describe, expect, it } from '@jest/globals';
+import type { JsonObject } from '@nodepool/core';
 import {
   asText,
   change,
@@ -334,15 +335,8 @@ describe('a changed configuration', () => {
     const others = [...world.nodes().values()].filter(({ provider: of }) => of === 'moved');
     expect(others.map(({ slot }) => slot)).toEqual([inUse?.slot === 0 ? 1 : 0]);
     await end();
-    await world.until('all slots are registered', () => {
-      const moved = [...world.nodes().values()].filter(({ provider: of }) => of === 'moved');
-      return (
-        moved
-          .map(({ slot }) => slot)
-          .sort()
-          .join() === '0,1'
-      );
-    });
+    const isMoved = ({ provider: of }: JsonObject): boolean => of === 'moved';
+    await world.until('all slots are registered', () => slots(isMoved).join() === '192.0.2.1:22/0,192.0.2.1:22/1');
   });
 
   it('on only one of two launchers does not make them revert each other’s nodes', async () => {

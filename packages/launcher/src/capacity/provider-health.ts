@@ -70,7 +70,7 @@ export class ProviderHealth {
   /** `Clock.monotonic` milliseconds of the last answer of the cloud. */
   private answeredAt = -Infinity;
   private answered = 0;
-  /** `Clock.monotonic` milliseconds of the question to the silent cloud; undefined without one since its last answer. */
+  /** `Clock.monotonic` milliseconds of the question whether the cloud answers; undefined since its last answer. */
   private askedAt: number | undefined;
   /** Looks for calls without an answer while calls are in progress. */
   private silence: Timer | undefined;
