@@ -178,6 +178,25 @@ describe('a static machine', () => {
     ]);
   });
 
+  it('ignores instances of clouds with the same name, user and port', async () => {
+    const launcher = await start(rack([]));
+    const zk = world.server.connect();
+    const record = {
+      ...{ state: 'hold', provider: 'cloud', pool: 'main', launcher: 'launcher9-1-1', type: ['small'], slot: null },
+      ...{ external_id: '192.0.2.1', hostname: '192.0.2.1', username: 'zuul', connection_port: 22 },
+    };
+    await world.during(
+      zk.create('/nodepool/nodes/', Buffer.from(JSON.stringify(record)), { mode: 'persistent-sequential' }),
+    );
+    await world.during(zk.close());
+    await change(launcher, rack([host('192.0.2.1', ['small'])]));
+    await untilReady('192.0.2.1:22/0');
+    const { end } = await use(['small']);
+    await end();
+    await untilReady('192.0.2.1:22/0');
+    expect([...world.nodes().values()]).toContainEqual(expect.objectContaining({ provider: 'cloud', state: 'hold' }));
+  });
+
   it('ignores nodes of the same provider that another driver created', async () => {
     const launcher = await start(rack([]));
     const zk = world.server.connect();
@@ -337,6 +356,21 @@ describe('a changed configuration', () => {
     await end();
     const isMoved = ({ provider: of }: JsonObject): boolean => of === 'moved';
     await world.until('all slots are registered', () => slots(isMoved).join() === '192.0.2.1:22/0,192.0.2.1:22/1');
+  });
+
+  it('that moves a machine in use to another provider registers its slots when it is returned', async () => {
+    const nodes = [host('192.0.2.1', ['small'])];
+    const launcher = await start(rack(nodes));
+    await untilReady('192.0.2.1:22/0');
+    const { ids, end } = await use(['small']);
+    await change(launcher, rack(nodes, {}, 'rack2'));
+    await world.clock.advance(5 * MINUTE_MS);
+    expect([...world.nodes().keys()]).toEqual(ids);
+    await end();
+    await untilReady('192.0.2.1:22/0');
+    // No launcher serves the former provider, so its node is not deleted.
+    const left = [...world.nodes().values()].map(({ provider: of, state }) => `${asText(of)} ${asText(state)}`);
+    expect(left).toEqual(['rack used', 'rack2 ready']);
   });
 
   it('on only one of two launchers does not make them revert each other’s nodes', async () => {

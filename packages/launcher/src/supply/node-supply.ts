@@ -34,8 +34,10 @@ import {
   changeOf,
   isFree,
   isSupplied,
+  isSuppliedByDriver,
   machineKey,
   machineKeyOf,
+  mayRunJob,
   suppliedNode,
   twinsOf,
   type MachineRecord,
@@ -199,14 +201,17 @@ export class NodeSupplier implements NodeSupply {
 
   /** Returns true for a record of another provider with the name of a machine of this one. */
   private isStranger({ node }: NodeEntry): boolean {
-    return node.provider !== this.options.config.name && this.byHost.has(node.hostname ?? '') && isSupplied(node);
+    if (node.provider === this.options.config.name || !this.byHost.has(node.hostname ?? '')) return false;
+    return isSuppliedByDriver(node);
   }
 
   private strangerChanged({ before, after }: Change<NodeEntry>): void {
     if (![before, after].some((entry) => entry !== undefined && this.isStranger(entry))) return;
     this.strangers.update(before, after);
     const host = (after ?? before)?.node.hostname ?? '';
-    if (after === undefined) for (const machine of this.byHost.get(host) ?? []) this.checks.expire(machineKey(machine));
+    // The job that used the node may have broken the machine.
+    if (before !== undefined && mayRunJob(before) && (after === undefined || !mayRunJob(after)))
+      this.expireChecks(host);
     this.touch(host);
   }
 
@@ -221,7 +226,7 @@ export class NodeSupplier implements NodeSupply {
       this.unsettled.delete(id);
       const host = first.node.hostname ?? '';
       // The job that used the node may have broken the machine.
-      for (const machine of this.byHost.get(host) ?? []) this.checks.expire(machineKey(machine));
+      this.expireChecks(host);
       if (!this.options.isDeleting(id)) {
         this.yielded.set(host, this.options.context.clock.monotonic() + YIELD_MS);
       }
@@ -237,6 +242,10 @@ export class NodeSupplier implements NodeSupply {
     }
     this.touch(hostname);
     if (changed) this.options.onChange();
+  }
+
+  private expireChecks(host: string): void {
+    for (const machine of this.byHost.get(host) ?? []) this.checks.expire(machineKey(machine));
   }
 
   private touch(host: string): void {
@@ -256,14 +265,14 @@ export class NodeSupplier implements NodeSupply {
     return this.records.ids(host).flatMap((id) => nodes.get(id) ?? []);
   }
 
-  /** Returns the records of other providers in use: a machine may be moved to another provider meanwhile. */
+  /** Returns the records of other providers that may run jobs: a machine may move to another provider meanwhile. */
   private strangersOf(host: string): NodeEntry[] {
     const { nodes } = this.options.context.store;
     const keys = new Set((this.byHost.get(host) ?? []).map(machineKey));
     return this.strangers
       .ids(host)
       .flatMap((id) => nodes.get(id) ?? [])
-      .filter((entry) => !isFree(entry) && keys.has(machineKeyOf(entry.node)));
+      .filter((entry) => mayRunJob(entry) && keys.has(machineKeyOf(entry.node)));
   }
 
   private slotsOf(host: string): SlotTable {

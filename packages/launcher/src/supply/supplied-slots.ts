@@ -4,6 +4,9 @@ import { isDeepStrictEqual } from 'node:util';
 import type { MachineFacts, Node, NodeData, PoolConfig, SuppliedMachine } from '@nodepool/core';
 import type { NodeEntry } from '@nodepool/store';
 
+/** End of the `launcher` of records of supplied machines, as the Python Nodepool writes it. */
+const DRIVER_SUFFIX = ' driver';
+
 /** Node records by machine and slot. */
 export interface SlotTable {
   /** By `machineKey`; undefined for a slot without a record. */
@@ -30,9 +33,26 @@ export function isSupplied({ hostname, external_id: externalId }: Node): boolean
   return hostname !== null && externalId === hostname;
 }
 
+/**
+ * Returns true for the record of a supplied machine of any provider: its `launcher` names the driver, and that of an
+ * instance names a launcher.
+ */
+export function isSuppliedByDriver(node: Node): boolean {
+  return isSupplied(node) && node.launcher?.endsWith(DRIVER_SUFFIX) === true;
+}
+
 /** Returns true if the node is allocated to no request and held by no user. */
 export function isFree({ node, locked }: NodeEntry): boolean {
   return node.state === 'ready' && node.allocated_to === null && !locked;
+}
+
+/**
+ * Returns true if a job may run on the machine of a node. An unlocked node that is `used` or `deleting` runs none, but
+ * its record may stay: launchers do not delete nodes of a provider that is no longer configured.
+ */
+export function mayRunJob({ node, locked }: NodeEntry): boolean {
+  const isAllocated = node.state === 'ready' && node.allocated_to !== null;
+  return locked || isAllocated || node.state === 'in-use' || node.state === 'hold';
 }
 
 /** Returns the other records of the same slot, which another program has registered at the same time. */
@@ -139,7 +159,7 @@ export function suppliedNode(record: MachineRecord, now: number): NodeData {
     state_time: now,
     created_time: now,
     provider: record.provider,
-    launcher: `${record.driver} driver`,
+    launcher: `${record.driver}${DRIVER_SUFFIX}`,
     external_id: hostname,
     hostname,
     interface_ip: hostname,

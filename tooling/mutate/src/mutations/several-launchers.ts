@@ -287,6 +287,14 @@ export const SEVERAL_LAUNCHERS: readonly Mutation[] = [
       tests: ['node-supply.test.ts'],
     },
     {
+      id: 'former-provider-keeps-machine',
+      file: 'supply/node-supply.ts',
+      find: 'mayRunJob(entry) && keys.has',
+      replace: '!isFree(entry) && keys.has',
+      breaks: 'A machine that has moved serves its new provider once its job has ended.',
+      tests: ['node-supply.test.ts'],
+    },
+    {
       id: 'left-deletions-taken',
       file: 'deletion/deletions.ts',
       find: 'if (this.isLeft()) {',
