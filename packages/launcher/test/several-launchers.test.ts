@@ -1,7 +1,7 @@
 /** Tests that several launchers of one label do each piece of work once, and that none of them can hold work back. */
 
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { sleep, TransientError, type JsonObject, type Provider } from '@nodepool/core';
+import { sleep, TransientError, type JsonObject, type NodeRequestHandler, type Provider } from '@nodepool/core';
 import { faultyDriver, UnansweredCalls } from './support/faulty-driver.js';
 import { World, pool, provider, type RunningLauncher } from './support/world.js';
 
@@ -43,6 +43,19 @@ async function lives(count: number, label: string): Promise<void> {
   for (const id of ids) await world.fulfilled(id);
   for (const id of ids) await world.giveBack(id);
   await world.until('the nodes are deleted', () => world.nodes().size === 0);
+}
+
+type Launch = NodeRequestHandler['launch'];
+
+/** Returns the override of a provider that launches nodes in another way. */
+function launchingWith(each: Provider, replaced: (launch: Launch) => Launch): Partial<Provider> {
+  return {
+    getRequestHandler: (...args) =>
+      new Proxy(each.getRequestHandler(...args), {
+        get: (target, name): unknown =>
+          name === 'launch' ? replaced((options) => target.launch(options)) : Reflect.get(target, name),
+      }),
+  };
 }
 
 /** Submits a request for each label at the same time. Resolves with the virtual time (ms) until all are fulfilled. */
@@ -146,10 +159,7 @@ describe('a launcher that alone cannot reach the cloud', () => {
       listNodes: fails,
       cleanupLeakedResources: fails,
       cleanupNode: fails,
-      getRequestHandler: (...args) =>
-        new Proxy(each.getRequestHandler(...args), {
-          get: (target, name): unknown => (name === 'launch' ? fails : Reflect.get(target, name)),
-        }),
+      ...launchingWith(each, () => fails),
     };
   };
 
@@ -196,16 +206,10 @@ describe('a launcher that alone cannot reach the cloud', () => {
         unanswered.start(context);
         await each.start(context);
       },
-      getRequestHandler: (...args) =>
-        new Proxy(each.getRequestHandler(...args), {
-          get: (target, name): unknown =>
-            name !== 'launch'
-              ? Reflect.get(target, name)
-              : async (...launch: Parameters<typeof target.launch>) => {
-                  const launched = await target.launch(...launch);
-                  return cut === undefined ? launched : unanswered.call();
-                },
-        }),
+      ...launchingWith(each, (launch) => async (options) => {
+        const launched = await launch(options);
+        return cut === undefined ? launched : unanswered.call();
+      }),
       ...(cut === undefined ? {} : { listNodes: unanswered.call, cleanupLeakedResources: unanswered.call }),
     });
     await world.launcher([demo()], 'launcher1', faultyDriver(world.cloud, silent));
@@ -232,19 +236,12 @@ describe('a launcher that alone cannot reach the cloud', () => {
 describe('launchers of a cloud that answers only the creation of instances late', () => {
   it.each([1, 2])('%d of them serve requests at their first attempt', async (count) => {
     let created = 0;
-    const slow = (each: Provider): Partial<Provider> => ({
-      getRequestHandler: (...args) =>
-        new Proxy(each.getRequestHandler(...args), {
-          get: (target, name): unknown =>
-            name !== 'launch'
-              ? Reflect.get(target, name)
-              : async (...launch: Parameters<typeof target.launch>) => {
-                  created += 1;
-                  await sleep(world.clock, 15_000, launch[0].signal);
-                  return target.launch(...launch);
-                },
-        }),
-    });
+    const slow = (each: Provider): Partial<Provider> =>
+      launchingWith(each, (launch) => async (options) => {
+        created += 1;
+        await sleep(world.clock, 15_000, options.signal);
+        return launch(options);
+      });
     for (let index = 1; index <= count; index += 1) {
       await world.launcher([demo({ 'max-servers': 2 })], `launcher${index}`, faultyDriver(world.cloud, slow));
     }
