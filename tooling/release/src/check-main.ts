@@ -55,8 +55,8 @@ async function checkAll({ names, repository, signatures, sbom }: Selection, scra
   const involved = withNeeds(workspace, ...chosen.map(({ name }) => name));
   await build(workspace.root, involved);
   progress.say('built a copy of the checkout');
-  const packed = new Map<string, PackedPackage>();
-  for (const each of involved) packed.set(each.name, await pack(each, join(scratch, 'packed')));
+  const all = await pack(workspace.root, involved, join(scratch, 'packed'));
+  const packed = new Map(all.map((each): [string, PackedPackage] => [each.source.name, each]));
   progress.say(`packed ${packed.size} packages`);
   if (repository === undefined)
     progress.say('not checked: the field "repository" and links to it (give --repository URL)');
@@ -64,10 +64,10 @@ async function checkAll({ names, repository, signatures, sbom }: Selection, scra
   if (sbom !== undefined) await mkdir(sbom, { recursive: true });
   const reports: PackageReport[] = [];
   for (const { name } of chosen) {
-    const all = withNeeds(workspace, name).flatMap((each) => packed.get(each.name) ?? []);
+    const needed = withNeeds(workspace, name).flatMap((each) => packed.get(each.name) ?? []);
     const subject = packed.get(name);
     if (subject === undefined) continue;
-    const report = await checkPackage(subject, all, rules, { scratch, signatures, sbom });
+    const report = await checkPackage(subject, needed, rules, { scratch, signatures, sbom });
     progress.say(`${name}: ${report.findings.length === 0 ? 'ok' : `${report.findings.length} found`}`);
     for (const { check, message } of report.findings) progress.text(`        ${check}: ${message}\n`);
     reports.push(report);

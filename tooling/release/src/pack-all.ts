@@ -1,18 +1,14 @@
 /** Packs many packages into one folder, from which a site installs them without a registry. */
 
 import { mkdir, readdir } from 'node:fs/promises';
-import { packTarball, tarballName } from './pack.js';
+import { packTarballs, tarballName } from './pack.js';
 import type { PublicPackage } from './workspace.js';
 
 /**
- * Packs built packages into the folder, which is created if it is missing. Resolves with the paths of the files.
+ * Packs built packages of the workspace in `root` into the folder, which is created if it is missing. Resolves with the paths of the files.
  * Rejects, writing nothing, if the folder has other packages: `npm install DIR/*.tgz` would install those, too.
  */
-export async function packAll(
-  packages: readonly PublicPackage[],
-  into: string,
-  progress?: (line: string) => void,
-): Promise<string[]> {
+export async function packAll(root: string, packages: readonly PublicPackage[], into: string): Promise<string[]> {
   await mkdir(into, { recursive: true });
   const expected = new Set(packages.map(tarballName));
   const others = (await readdir(into)).filter((name) => name.endsWith('.tgz') && !expected.has(name));
@@ -20,10 +16,5 @@ export async function packAll(
     const [first = ''] = others.sort();
     throw new Error(`${into} has ${others.length} other packages (${first}…): delete them, or name another folder`);
   }
-  const tarballs: string[] = [];
-  for (const each of packages) {
-    progress?.(`packing ${each.name} (${tarballs.length + 1} of ${packages.length})`);
-    tarballs.push(await packTarball(each, into));
-  }
-  return tarballs;
+  return await packTarballs(root, packages, into);
 }

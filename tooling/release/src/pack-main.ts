@@ -38,7 +38,9 @@ async function main(): Promise<void> {
   // Scripts of pnpm run in the root of the workspace; INIT_CWD is the folder in which the command was typed.
   const into = resolve(process.env['INIT_CWD'] ?? '.', folder);
   const progress = new Progress((text) => process.stdout.write(text));
-  const tarballs = await packAll(withNeeds(workspace, ...chosen), into, (line) => progress.say(line));
+  const packages = withNeeds(workspace, ...chosen);
+  progress.say(`packing ${packages.length} packages`);
+  const tarballs = await packAll(workspace.root, packages, into);
   process.stdout.write(`packed ${tarballs.length} packages into ${into}\n`);
 }
 

@@ -31,10 +31,9 @@ describe('the published packages', () => {
 
   it('pass all checks of their files and manifests', async () => {
     const found: string[] = [];
-    for (const source of workspace.packages) {
-      const packed = await pack(source, join(folder, 'packed'));
+    for (const packed of await pack(workspace.root, workspace.packages, join(folder, 'packed'))) {
       const findings = await checkPacked(packed, manifestRules(workspace, REPOSITORY));
-      found.push(...findings.map(({ check, message }) => `${source.name}: ${check}: ${message}`));
+      found.push(...findings.map(({ check, message }) => `${packed.source.name}: ${check}: ${message}`));
     }
 
     expect(found).toEqual([]);

@@ -101,7 +101,7 @@ export const INSTANCES_MUTATIONS: readonly Mutation[] = [
     name: 'deletes instances that seem leaked in one list',
     rule: 'S5',
     fault: 'all',
-    firstSeed: 5,
+    firstSeed: 6,
     ...deletingAtFirstSight(),
   },
   {
@@ -115,7 +115,7 @@ export const INSTANCES_MUTATIONS: readonly Mutation[] = [
     name: 'does not search for the instance of an interrupted launch',
     rule: 'S3',
     fault: 'all',
-    firstSeed: 51,
+    firstSeed: 68,
     driver: changingProviders((provider) =>
       overlay(provider, {
         getRequestHandler: (pool, request) => {

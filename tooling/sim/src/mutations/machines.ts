@@ -39,7 +39,7 @@ export const MACHINES_MUTATIONS: readonly Mutation[] = [
     name: 'treats every machine as usable',
     rule: 'M4',
     fault: 'all',
-    firstSeed: 19,
+    firstSeed: 26,
     driver: changingMachines((machines) =>
       machines.map((machine) => ({ ...machine, check: () => Promise.resolve({ hostKeys: [HOST_KEY] }) })),
     ),

@@ -19,7 +19,7 @@ export const REQUESTS_MUTATIONS: readonly Mutation[] = [
   {
     name: 'allocates the nodes of a request to the next one too',
     rule: 'S1',
-    firstSeed: 5,
+    firstSeed: 7,
     writes: reallocating(),
   },
   {
