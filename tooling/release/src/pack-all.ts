@@ -5,8 +5,9 @@ import { packTarballs, tarballName } from './pack.js';
 import type { PublicPackage } from './workspace.js';
 
 /**
- * Packs built packages of the workspace in `root` into the folder, which is created if it is missing. Resolves with the paths of the files.
- * Rejects, writing nothing, if the folder has other packages: `npm install DIR/*.tgz` would install those, too.
+ * Packs built packages of the workspace in `root` into the folder, which is created if it is missing. Resolves with the
+ * paths of the files. Rejects, writing nothing, if the folder has other packages: `npm install DIR/*.tgz` would install
+ * those, too.
  */
 export async function packAll(root: string, packages: readonly PublicPackage[], into: string): Promise<string[]> {
   await mkdir(into, { recursive: true });

@@ -9,7 +9,7 @@ import type { RunOrder } from '../src/simulation-pool.js';
 import { useSimulationPool } from './pool.js';
 
 /** `pnpm test:long` sets `NODEPOOL_SIM_SEEDS`. */
-const SEEDS = process.env['NODEPOOL_SIM_SEEDS'] === undefined ? [1, 2, 3] : [1, 2, 3, 4, 5, 6];
+const SEEDS = process.env['NODEPOOL_SIM_SEEDS'] === undefined ? [1, 2] : [1, 2, 3, 4, 5, 6];
 
 const pool = useSimulationPool();
 
