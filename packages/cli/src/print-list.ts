@@ -1,6 +1,6 @@
 import type { CorruptRecord, RecordList } from '@nodepool/store';
 import { printable } from '@nodepool/core';
-import { formatAge, nodeListOf, unresolvedFailure } from '@nodepool/store';
+import { formatAge, isPoolAt, nodeListOf, poolOutages, unresolvedFailure } from '@nodepool/store';
 import type { ListFormat, Output, StoreContext } from './command-context.js';
 import { PLAIN } from './display.js';
 import { formatList } from './lists/format-list.js';
@@ -17,10 +17,15 @@ export function noteCorrupt(out: Output, corrupt: Iterable<CorruptRecord>): void
 
 /** Prints a note for each provider with machines that are out of service: they have no ready nodes to be listed. */
 export function noteOutages({ store, out }: StoreContext): void {
+  const all = [...store.components.pools()];
   const byProvider = new Map<string, Set<string>>();
-  for (const { provider_name: provider, out_of_service: outages = [] } of store.components.pools()) {
+  for (const { provider_name: provider, name } of all) {
     const machines = byProvider.get(provider) ?? new Set();
-    for (const { machine } of outages) byProvider.set(provider, machines.add(machine));
+    // Other launchers keep nodes of a machine ready that only some cannot use.
+    const down = poolOutages(all.filter((pool) => isPoolAt(pool, { provider, pool: name }))).filter(
+      ({ onlyFor }) => onlyFor.length === 0,
+    );
+    for (const { machine } of down) byProvider.set(provider, machines.add(machine));
   }
   for (const [provider, { size }] of byProvider) {
     const machines = size === 1 ? '1 machine is' : `${size} machines are`;

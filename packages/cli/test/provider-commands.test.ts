@@ -69,6 +69,9 @@ describe('nodepool info', () => {
       out_of_service: [{ machine: 'rack1:22 (user zuul)', pool: 'main', launcher: 'host', reason: outage.reason }],
     });
     expect((await world.run('list')).out.noted).toBe('1 machine is out of service, see: nodepool info cloud');
+    // A second launcher of the pool can use the machine, and keeps its nodes ready.
+    await world.pool(['small'], { hostname: 'other' });
+    expect((await world.run('list')).out.noted).toBe('');
   });
 
   it('suggests a similar name for an unknown provider', async () => {

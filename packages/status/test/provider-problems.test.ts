@@ -203,3 +203,24 @@ describe('other launchers', () => {
     expect(details(configured('nl01', 'aa', '1'), other)).toEqual([]);
   });
 });
+
+it('machines that only some launchers cannot use are not out of service', () => {
+  const machine = { labels: ['small'], slots: 2, reason: 'no route', since: NOW - 60 };
+  const outOfService = [
+    { ...machine, machine: 'rack1:22', onlyFor: [] },
+    { ...machine, machine: 'rack2:22', onlyFor: ['nl01'] },
+  ];
+  const pool = {
+    ...{ name: 'main', launchers: ['nl01', 'nl02'], labels: ['small'], usage: [], waiting: 0, deferred: 0 },
+    ...{ paused: false, outOfCapacity: false, obstacles: [], offers: [], outOfService },
+  };
+  const problems = findProblems({ ...HEALTHY, providers: [provider('rack', { pools: [pool] })] });
+  expect(problems).toMatchObject([
+    { title: 'Pool rack/main has 1 machine out of service', details: ['rack1:22: no route'], effect: '2 nodes fewer' },
+    {
+      title: 'Pool rack/main has 1 machine that launcher nl01 cannot use',
+      details: ['rack2:22: no route'],
+      effect: 'only other launchers use them',
+    },
+  ]);
+});

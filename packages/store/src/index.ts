@@ -26,6 +26,7 @@ export {
   isPoolAt,
   SERVES_REQUESTS,
 } from './components/component.js';
+export { MAX_OUTAGES, type PoolOutage, poolOutages } from './components/pool-outages.js';
 export { type ConnectOptions, ZooKeeperChrootError, connectToZooKeeper } from './connection/connect.js';
 export type { CorruptRecord } from './errors.js';
 export { CorruptRecordError, LostOwnershipError, RequestGoneError, TransactionTooLargeError } from './errors.js';

@@ -4,6 +4,7 @@
  */
 
 import { isDeepStrictEqual } from 'node:util';
+import { MAX_OUTAGES } from '@nodepool/store';
 import type { ComponentHandle, MachineOutage, PoolComponentData, PoolTrouble } from '@nodepool/store';
 import { shortened, type PoolConfig, type ProviderConfig, type Timer } from '@nodepool/core';
 import type { LauncherContext } from '../context.js';
@@ -11,9 +12,7 @@ import type { LauncherContext } from '../context.js';
 /** Time (ms) for which requests must wait before the pool is published as `paused`: each change costs two writes. */
 const PAUSE_AFTER_MS = 1000;
 
-/** Limit of the published machines out of service, because the size of the component is limited. */
-const MAX_OUTAGES = 200;
-/** Limits of the published labels that cannot be served, and of the length of each reason, for the same reason. */
+/** Limits of the published labels that cannot be served, and of each reason, because the component's size is limited. */
 const MAX_UNREADY = 50;
 const MAX_REASON = 300;
 

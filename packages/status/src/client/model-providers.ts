@@ -66,6 +66,8 @@ export interface MachineStatus {
   readonly slots: number;
   readonly reason: string;
   readonly since: number;
+  /** Hostnames of the launchers that cannot use the machine while others can; empty if none can. */
+  readonly onlyFor: readonly string[];
 }
 
 /** The health of an offer, e.g. a flavor in a zone. */

@@ -83,18 +83,19 @@ export function offerTable({ name: pool, offers: all }: PoolStatus, present: Pre
   );
 }
 
-/** Returns the machines of a pool that are out of service. */
+/** Returns the machines of a pool that no launcher can use, or only some. */
 export function machineTable({ name: pool, outOfService }: PoolStatus, present: Present): HTMLElement {
   return section(
-    `Machines of pool ${pool} out of service`,
+    `Machines of pool ${pool} that launchers cannot use`,
     undefined,
     table({
-      caption: `Machines of pool ${pool} out of service`,
+      caption: `Machines of pool ${pool} that launchers cannot use`,
       columns: [
         { title: 'Machine', cell: ({ machine }: MachineStatus) => [name(machine)] },
         { title: 'Since', numeric: true, cell: ({ since }) => [age(since, present)] },
         { title: 'Nodes', numeric: true, cell: ({ slots }) => [numberText(slots)] },
         { title: 'Reason', cell: ({ reason }) => [reason] },
+        { title: 'Launchers', cell: ({ onlyFor }) => [onlyFor.length === 0 ? 'all' : onlyFor.join(', ')] },
         { title: 'Labels', cell: ({ labels }) => labels.map((label) => labelChip(label)) },
       ],
       rows: outOfService,

@@ -1,6 +1,6 @@
 /** The documents of providers and their pools. */
 
-import type { PoolComponentData } from '@nodepool/store';
+import { type PoolComponentData, poolOutages } from '@nodepool/store';
 import type { OfferHealth } from '../facts/health.js';
 import type { RequestLife } from '../timeline/request-life.js';
 import type { PoolActivity, ProviderActivity } from '../facts/activity.js';
@@ -198,10 +198,10 @@ function historyOf({ status, activity }: Observed, name: string): ProviderHistor
   });
 }
 
-/** Returns the machines that a launcher cannot use, each once. */
+/** Returns the machines that launchers cannot use, first those that none can use. */
 function outagesOf(registered: readonly PoolComponentData[]): PoolStatus['outOfService'] {
-  const outages = registered.flatMap(({ out_of_service: out = [] }) => out);
-  return [...new Map(outages.map((outage) => [outage.machine, outage])).values()]
+  return [...poolOutages(registered)]
+    .sort((a, b) => Math.sign(a.onlyFor.length) - Math.sign(b.onlyFor.length))
     .slice(0, MAX_OBSTACLES)
-    .map(({ machine, labels, slots, reason, since }) => ({ machine, labels, slots, reason: shortened(reason), since }));
+    .map((outage) => ({ ...outage, reason: shortened(outage.reason) }));
 }

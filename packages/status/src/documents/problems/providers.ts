@@ -2,7 +2,7 @@
 
 import { remedyFor, type DriverErrorCode } from '@nodepool/core';
 import { POOL_RETURN_MS } from '@nodepool/store';
-import type { Problem, ProviderStatus } from '../../client/model.js';
+import type { MachineStatus, Problem, ProviderStatus } from '../../client/model.js';
 import { groupBy, shortened } from '../sources.js';
 import { counted, effectOf, MAX_NAME, waitingFor, withRest, type ProblemSources } from './sources.js';
 
@@ -231,24 +231,49 @@ function suspendedOffers({ name: provider, pools }: ProviderStatus): Problem[] {
   });
 }
 
+/** Returns the problems of machines that no launcher of their pool can use, and of those that some cannot use. */
 function unusableMachines({ name: provider, pools }: ProviderStatus): Problem[] {
-  return pools
-    .filter(({ outOfService }) => outOfService.length > 0)
-    .map(({ name, outOfService }) => ({
-      kind: 'machines',
-      severity: 'warning',
-      key: `machines ${provider}/${name}`,
-      title: `Pool ${provider}/${name} has ${counted(outOfService.length, 'machine')} out of service`,
-      subject: { kind: 'pool', id: `${provider}/${name}` },
-      since: Math.min(...outOfService.map(({ since }) => since)),
-      cause: 'cloud',
-      details: outOfService.slice(0, 3).map(({ machine, reason }) => `${machine}: ${reason}`),
-      effect: `${counted(
-        outOfService.reduce((sum, { slots }) => sum + slots, 0),
-        'node',
-      )} fewer`,
-      remedy: 'Repair the machines. The launcher uses them again when their logins answer.',
-    }));
+  return pools.flatMap(({ name, outOfService }) => {
+    const pool = `${provider}/${name}`;
+    const common = { kind: 'machines', severity: 'warning', subject: { kind: 'pool', id: pool } } as const;
+    const [down, partly] = [
+      outOfService.filter(({ onlyFor }) => onlyFor.length === 0),
+      outOfService.filter(({ onlyFor }) => onlyFor.length > 0),
+    ];
+    const nodes = counted(
+      down.reduce((sum, { slots }) => sum + slots, 0),
+      'node',
+    );
+    const launchers = [...new Set(partly.flatMap(({ onlyFor }) => onlyFor))].sort().join(', ');
+    const problems: Problem[] = [];
+    if (down.length > 0)
+      problems.push({
+        ...common,
+        key: `machines ${pool}`,
+        title: `Pool ${pool} has ${counted(down.length, 'machine')} out of service`,
+        ...machineFacts(down),
+        effect: `${nodes} fewer`,
+        remedy: 'Repair the machines. The launcher uses them again when their logins answer.',
+      });
+    if (partly.length > 0)
+      problems.push({
+        ...common,
+        key: `machines ${pool} for some launchers`,
+        title: `Pool ${pool} has ${counted(partly.length, 'machine')} that launcher ${launchers} cannot use`,
+        ...machineFacts(partly),
+        effect: 'only other launchers use them',
+        remedy: `Check the network between ${launchers} and the machines, and the host keys.`,
+      });
+    return problems;
+  });
+}
+
+function machineFacts(machines: readonly MachineStatus[]): Pick<Problem, 'since' | 'cause' | 'details'> {
+  return {
+    since: Math.min(...machines.map(({ since }) => since)),
+    cause: 'cloud',
+    details: machines.slice(0, 3).map(({ machine, reason }) => `${machine}: ${reason}`),
+  };
 }
 
 /** Returns the pools that requests have been waiting for longer than is normal. */
