@@ -198,7 +198,7 @@ describe('a launcher that alone cannot reach the cloud', () => {
     },
   );
 
-  it('leaves launches with an instance, too, which the other one continues', async () => {
+  it.each([1, 20])('leaves launches with an instance, too, which the other one continues: %d of them', async (count) => {
     world.cloud.configure({ bootTimeMs: [30_000, 30_000] });
     const unanswered = new UnansweredCalls();
     const silent = (each: Provider): Partial<Provider> => ({
@@ -214,20 +214,19 @@ describe('a launcher that alone cannot reach the cloud', () => {
     });
     await world.launcher([demo()], 'launcher1', faultyDriver(world.cloud, silent));
     await world.clock.advance(5000);
-    const id = await world.submit(['small']);
-    await world.until('its instance boots', () =>
-      [...world.nodes().values()].some((node) => node.external_id !== null),
-    );
-    const [instance] = world.cloud.existingInstances();
+    const ids = await world.submitEach(count, ['small']);
+    const instances = (): readonly unknown[] => [...world.nodes().values()].map((node) => node.external_id).sort();
+    await world.until('the instances boot', () => instances().length === count && !instances().includes(null));
+    const booting = instances();
     cut = 'silent';
     const began = world.clock.monotonic();
     await world.launcher([demo()], 'launcher2');
-    const [node = ''] = await world.fulfilled(id);
-    expect(world.nodes().get(node)?.external_id).toBe(instance?.id);
+    for (const id of ids) await world.fulfilled(id);
+    expect(instances()).toEqual(booting);
     expect(world.clock.monotonic() - began).toBeLessThan(60_000);
-    expect(world.cloud.existingInstances()).toHaveLength(1);
-    await world.giveBack(id);
-    await world.until('the node is deleted', () => world.nodes().size === 0);
+    expect(world.cloud.existingInstances()).toHaveLength(count);
+    for (const id of ids) await world.giveBack(id);
+    await world.until('the nodes are deleted', () => world.nodes().size === 0);
     cut = undefined;
     await world.clock.advance(120_000);
   });

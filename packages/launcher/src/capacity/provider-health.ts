@@ -122,6 +122,14 @@ export class ProviderHealth {
     return !this.serving && this.start === undefined;
   }
 
+  /**
+   * True while only other launchers may be able to use the cloud. They use the same account, so that a cloud that
+   * throttles would throttle them, too.
+   */
+  get isUsableByOthersOnly(): boolean {
+    return this.breaker.state === 'open' && this.breaker.obstacle?.cause !== 'throttled';
+  }
+
   /** Returns the health of every offer that was used or has failed since the start. */
   offers(): readonly OfferHealth[] {
     return this.pools.flatMap((pool) => pool.health());

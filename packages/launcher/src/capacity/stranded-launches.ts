@@ -33,7 +33,8 @@ export interface StrandedLaunch {
 
 /** The health of the provider. */
 interface TroubledProvider {
-  readonly breaker: Pick<CircuitBreaker, 'state' | 'admittedAt' | 'obstacle'>;
+  readonly breaker: Pick<CircuitBreaker, 'state' | 'admittedAt'>;
+  readonly isUsableByOthersOnly: boolean;
   readonly state: { readonly reason: string | undefined };
   /** Records that a launch has waited since `since`; the check of the launches was late by `lateMs`. */
   unanswered(since: number, lateMs: number): void;
@@ -88,8 +89,7 @@ export class StrandedLaunches {
     for (const { abandon } of [...movable].slice(0, MOVES_PER_CHECK)) {
       abandon(new StrandedLaunchError(`the launch has no instance yet: ${reason}`));
     }
-    // The other launcher uses the same account, so a cloud that throttles would throttle it, too.
-    if (this.health.breaker.obstacle?.cause === 'throttled') return;
+    if (!this.health.isUsableByOthersOnly) return;
     const others = [...this.running].filter((launch) => !movable.has(launch) && launch.canBeLeft());
     for (const { leave } of others.slice(0, MOVES_PER_CHECK)) leave(reason);
   }

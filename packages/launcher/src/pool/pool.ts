@@ -13,6 +13,7 @@ import type { ProviderLimits } from '../quota/provider-limits.js';
 import type { PoolRef, QuotaLedger } from '../quota/quota-ledger.js';
 import type { Candidates } from './candidate-pools.js';
 import { resumableNodes } from '../deletion/node-lifecycle.js';
+import { hasWorkingReplica } from './other-pools.js';
 import type { ReadyNodes } from './ready-nodes.js';
 import { PoolLabels } from './pool-labels.js';
 import type { ProviderHealth } from '../capacity/provider-health.js';
@@ -148,6 +149,11 @@ export class Pool {
   /** Returns true if the request is not locked and has nodes in this pool. */
   hasNodesOf(request: NodeRequest): boolean {
     return this.nodesOf(request).length > 0;
+  }
+
+  /** Returns true if only another launcher in this pool can continue the launches of the request at the moment. */
+  isLeft(request: NodeRequest): boolean {
+    return this.sources.health.isUsableByOthersOnly && hasWorkingReplica(request, this);
   }
 
   /** Returns the reason why the request cannot be served, now or ever; otherwise undefined. */

@@ -26,7 +26,17 @@ export type AdmissionDecision =
 /** The part of the pool that admission depends on. */
 export type AdmittingPool = Pick<
   Pool,
-  'id' | 'name' | 'context' | 'place' | 'config' | 'labels' | 'candidates' | 'hasNodesOf' | 'obstacle' | 'waitsFor'
+  | 'id'
+  | 'name'
+  | 'context'
+  | 'place'
+  | 'config'
+  | 'labels'
+  | 'candidates'
+  | 'hasNodesOf'
+  | 'isLeft'
+  | 'obstacle'
+  | 'waitsFor'
 >;
 
 /** Pools of this launcher that could not launch the nodes of a request. */
@@ -85,6 +95,9 @@ export function evaluate(
   if (request.node_types.length === 0) return { kind: 'decline', cause: 'label', reason: 'the request names no label' };
   if (pool.config.maxServers <= 0)
     return { kind: 'decline', cause: 'limit', reason: 'the pool is disabled (max-servers)' };
+  if (resumable && pool.isLeft(request)) {
+    return { kind: 'leave', cause: 'order', reason: 'only another launcher in this pool can use the provider' };
+  }
   const wait = pool.waitsFor(request);
   if (wait !== undefined) return { kind: 'wait', wait };
   const obstacle = pool.obstacle(request);
