@@ -39,6 +39,8 @@ export class SimulatedBackingNodes {
   private readonly listeners = new Set<() => void>();
   /** Labels of other launchers with the same provider. */
   readonly served = new Set<string>();
+  /** Limits of the nodes with a label. */
+  readonly capacities = new Map<string, number>();
   /** True while no read or write of records succeeds. */
   isDown = false;
   /** Ids of nodes that cannot be taken over. */
@@ -139,6 +141,7 @@ export class SimulatedBackingNodes {
       requests: () => [...this.requests.values()].filter((request) => request.owner === owner),
       users: () => [...this.users.values()].filter((node) => node.provider === provider),
       isServed: (label) => this.served.has(label),
+      capacityOf: (label) => this.capacities.get(label) ?? Infinity,
       refresh: ({ signal }) => this.exchange(signal),
       plan: async (decide, { signal }) => {
         await this.exchange(signal);

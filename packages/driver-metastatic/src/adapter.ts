@@ -11,6 +11,7 @@ import {
   type ExternalId,
   type Instance,
   type JsonValue,
+  type PoolConfig,
   type ProviderContext,
   type Resource,
   type StateMachine,
@@ -97,6 +98,22 @@ export class MetastaticAdapter implements Adapter<MetastaticLabel> {
 
   getQuotaForLabel(): Promise<QuotaInformation> {
     return Promise.resolve(NEED);
+  }
+
+  shortage({ labels }: PoolConfig<MetastaticLabel>, wanted: readonly string[]): string | undefined {
+    if (this.session === undefined) return undefined;
+    const counts = new Map<string, number>();
+    for (const name of wanted) counts.set(name, (counts.get(name) ?? 0) + 1);
+    const needed = new Map<string, number>();
+    for (const [name, count] of counts) {
+      const { backingLabel = '', slots = 1 } = labels.get(name) ?? {};
+      needed.set(backingLabel, (needed.get(backingLabel) ?? 0) + Math.ceil(count / slots));
+    }
+    for (const [label, count] of needed) {
+      const capacity = this.session.backing.capacityOf(label);
+      if (count > capacity) return `it needs ${count} nodes of label ${label}, whose pools have at most ${capacity}`;
+    }
+    return undefined;
   }
 
   private started(): Session {

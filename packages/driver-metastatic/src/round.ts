@@ -3,6 +3,9 @@
 import type { BackingData, DriverError, SlotUse } from '@nodepool/core';
 import { assignSlots, placeOf, type Backing, type Placement, type PlacesByNode, type SlotWant } from './slots.js';
 
+/** Comes after the ids of requests. */
+const LAST = '~';
+
 /** A launch that waits for a slot. */
 export interface Waiter extends SlotWant {
   readonly resolve: (placement: Placement) => void;
@@ -32,6 +35,8 @@ export interface RoundState {
   /** Backing nodes that get further nodes. */
   readonly usable: readonly Backing[];
   readonly waiters: Iterable<Waiter>;
+  /** The requests of nodes in launch, by node; their ids begin with the priority. */
+  readonly requests: ReadonlyMap<string, string>;
   /** Launches without a slot that are not among the waiters, such as those of other launchers, by node. */
   readonly others: ReadonlyMap<string, Pick<SlotWant, 'label'>>;
   readonly frees: Iterable<PendingFree>;
@@ -95,12 +100,18 @@ export function planRound(state: RoundState): Round {
     if (place === undefined) unplaced.push(waiter);
     else placed.set(waiter, place);
   }
-  // In the order of the launches' nodes, which is that of their requests: two launchers whose requests need several
-  // nodes each would otherwise wait for the slots of each other.
+  // In the order of their requests, and last those that keep nodes ready. All launchers use the same order: two of them
+  // whose requests need several nodes each would otherwise wait for the slots of each other.
+  const rankOf = (node: string): string => `${state.requests.get(node) ?? LAST}/${node}`;
   const wants = [
-    ...unplaced.map((waiter) => ({ node: waiter.use.node, label: waiter.label, waiter })),
-    ...[...state.others].map(([node, { label }]) => ({ node, label, waiter: undefined })),
-  ].sort((one, other) => (one.node < other.node ? -1 : 1));
+    ...unplaced.map((waiter) => ({
+      rank: rankOf(waiter.use.node),
+      node: waiter.use.node,
+      label: waiter.label,
+      waiter,
+    })),
+    ...[...state.others].map(([node, { label }]) => ({ rank: rankOf(node), node, label, waiter: undefined })),
+  ].sort((one, other) => (one.rank < other.rank ? -1 : 1));
   const open = usable.filter((each) => isWritable(each) && !failures.has(each.id));
   const reserved: string[] = [];
   for (const { want, backing, slot } of assignSlots(wants, open)) {

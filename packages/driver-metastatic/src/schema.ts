@@ -2,7 +2,12 @@
 
 import { providerSchema, type JsonSchema, type ProviderDefaults } from '@nodepool/core';
 
-export const PROVIDER_DEFAULTS: ProviderDefaults = { bootTimeoutSeconds: 120, rateUnit: 'calls-per-second' };
+/** A launch may wait for a slot as long as jobs on a full backing pool take. */
+export const PROVIDER_DEFAULTS: ProviderDefaults = {
+  bootTimeoutSeconds: 120,
+  launchTimeoutSeconds: 86_400,
+  rateUnit: 'calls-per-second',
+};
 
 /** Defaults of the Python Nodepool. */
 export const DEFAULTS = { slots: 1, graceSeconds: 60, minRetentionSeconds: 0 } as const;

@@ -220,6 +220,7 @@ export class SlotAllocator {
       places: this.places,
       usable: this.usable(backings),
       waiters: this.waiters,
+      requests: this.requestsByNode(),
       others: this.others(),
       frees: this.frees,
       orphans,
@@ -235,6 +236,16 @@ export class SlotAllocator {
       pending.resolve();
     }
     return changes;
+  }
+
+  private requestsByNode(): ReadonlyMap<string, string> {
+    return new Map(
+      this.options.backing
+        .users()
+        .flatMap(({ id, allocated_to: request }): readonly [string, string][] =>
+          request === null ? [] : [[id, request]],
+        ),
+    );
   }
 
   /** Returns the launches of others that may take a free slot; those that have not for a while do not count. */

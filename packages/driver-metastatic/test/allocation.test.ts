@@ -243,6 +243,35 @@ describe('a free slot', () => {
   });
 });
 
+it('slots are assigned in the order of the requests, whose ids begin with their priority', async () => {
+  const { provider, backing, pass, used } = await open(withLabel({ 'max-parallel-jobs': 1 }), (world) => {
+    world.backing.add(OWNER, { user_data: dataWith({ slots: 1, launched: world.seconds() }) });
+  });
+  backing.bootMs = 60_000;
+  const requests = { [ONE]: '300-0000000001', [TWO]: '100-0000000002', [THREE]: null };
+  for (const [id, request] of Object.entries(requests)) {
+    backing.launching({ id, provider: 'meta', pool: 'main', type: ['small'], allocated_to: request });
+  }
+  const launches = [THREE, ONE, TWO].map((id) => provider.begin(id));
+  await pass(5000);
+  expect(used()[0]).toEqual([TWO]);
+  for (const launch of launches) launch.catch(() => undefined);
+  await provider.stop();
+});
+
+it('a pool has never more nodes at the same time than the pools of the backing labels allow', async () => {
+  const { provider, backing } = await open(withLabel({ 'max-parallel-jobs': 2 }));
+  const shortage = (count: number): string | undefined =>
+    provider.provider.shortage?.('main', new Array<string>(count).fill('small'));
+  expect(shortage(100)).toBeUndefined();
+  backing.capacities.set('large', 2);
+  expect([shortage(4), shortage(5)]).toEqual([
+    undefined,
+    'it needs 3 nodes of label large, whose pools have at most 2',
+  ]);
+  await provider.stop();
+});
+
 describe('requests', () => {
   it('that no launch needs any more are withdrawn', async () => {
     const { provider, backing, pass } = await open();

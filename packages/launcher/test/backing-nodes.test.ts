@@ -52,6 +52,25 @@ describe('nodes on backing nodes', () => {
     expect(backingRequests()).toEqual([]);
   });
 
+  it('of a request for more than can ever exist decline it, once all launchers have had time to return', async () => {
+    await start(
+      backed(meta({ 'max-parallel-jobs': 2 }), [provider('cloud', [pool('main', ['large'], { 'max-servers': 2 })])]),
+    );
+    const large = await world.submit(new Array<string>(5).fill('small'));
+    await world.clock.advance(60_000);
+    // The request occupies no slot meanwhile.
+    const small = await world.submit(new Array<string>(4).fill('small'));
+    await world.fulfilled(small);
+    expect(world.records('/nodepool/requests').get(large)?.state).toBe('requested');
+    await world.giveBack(small);
+    await world.inState(large, 'failed');
+    const next = await world.submit(new Array<string>(5).fill('small'));
+    await world.inState(next, 'failed');
+    expect(Object.values(world.records('/nodepool/requests').get(next)?.decline_reasons ?? {})).toContain(
+      'it needs 3 nodes of label large, whose pools have at most 2',
+    );
+  });
+
   it('can be more than one transaction can request', async () => {
     await start(backed(meta({ 'max-parallel-jobs': 1 })));
     const requests = await world.submitEach(250, ['small']);

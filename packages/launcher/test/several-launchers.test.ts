@@ -198,38 +198,41 @@ describe('a launcher that alone cannot reach the cloud', () => {
     },
   );
 
-  it.each([1, 20])('leaves launches with an instance, too, which the other one continues: %d of them', async (count) => {
-    world.cloud.configure({ bootTimeMs: [30_000, 30_000] });
-    const unanswered = new UnansweredCalls();
-    const silent = (each: Provider): Partial<Provider> => ({
-      start: async (context) => {
-        unanswered.start(context);
-        await each.start(context);
-      },
-      ...launchingWith(each, (launch) => async (options) => {
-        const launched = await launch(options);
-        return cut === undefined ? launched : unanswered.call();
-      }),
-      ...(cut === undefined ? {} : { listNodes: unanswered.call, cleanupLeakedResources: unanswered.call }),
-    });
-    await world.launcher([demo()], 'launcher1', faultyDriver(world.cloud, silent));
-    await world.clock.advance(5000);
-    const ids = await world.submitEach(count, ['small']);
-    const instances = (): readonly unknown[] => [...world.nodes().values()].map((node) => node.external_id).sort();
-    await world.until('the instances boot', () => instances().length === count && !instances().includes(null));
-    const booting = instances();
-    cut = 'silent';
-    const began = world.clock.monotonic();
-    await world.launcher([demo()], 'launcher2');
-    for (const id of ids) await world.fulfilled(id);
-    expect(instances()).toEqual(booting);
-    expect(world.clock.monotonic() - began).toBeLessThan(60_000);
-    expect(world.cloud.existingInstances()).toHaveLength(count);
-    for (const id of ids) await world.giveBack(id);
-    await world.until('the nodes are deleted', () => world.nodes().size === 0);
-    cut = undefined;
-    await world.clock.advance(120_000);
-  });
+  it.each([1, 20])(
+    'leaves launches with an instance, too, which the other one continues: %d of them',
+    async (count) => {
+      world.cloud.configure({ bootTimeMs: [30_000, 30_000] });
+      const unanswered = new UnansweredCalls();
+      const silent = (each: Provider): Partial<Provider> => ({
+        start: async (context) => {
+          unanswered.start(context);
+          await each.start(context);
+        },
+        ...launchingWith(each, (launch) => async (options) => {
+          const launched = await launch(options);
+          return cut === undefined ? launched : unanswered.call();
+        }),
+        ...(cut === undefined ? {} : { listNodes: unanswered.call, cleanupLeakedResources: unanswered.call }),
+      });
+      await world.launcher([demo()], 'launcher1', faultyDriver(world.cloud, silent));
+      await world.clock.advance(5000);
+      const ids = await world.submitEach(count, ['small']);
+      const instances = (): readonly unknown[] => [...world.nodes().values()].map((node) => node.external_id).sort();
+      await world.until('the instances boot', () => instances().length === count && !instances().includes(null));
+      const booting = instances();
+      cut = 'silent';
+      const began = world.clock.monotonic();
+      await world.launcher([demo()], 'launcher2');
+      for (const id of ids) await world.fulfilled(id);
+      expect(instances()).toEqual(booting);
+      expect(world.clock.monotonic() - began).toBeLessThan(60_000);
+      expect(world.cloud.existingInstances()).toHaveLength(count);
+      for (const id of ids) await world.giveBack(id);
+      await world.until('the nodes are deleted', () => world.nodes().size === 0);
+      cut = undefined;
+      await world.clock.advance(120_000);
+    },
+  );
 });
 
 describe('launchers of a cloud that answers only the creation of instances late', () => {

@@ -119,6 +119,11 @@ export interface Provider extends ProviderNotifications {
    * Returns `ready` if nodes of the label can be created at the moment, otherwise the reason, e.g. a missing image.
    */
   labelReady(pool: string, label: string): Readiness;
+  /**
+   * Returns the reason why the pool can never have nodes with these labels at the same time; undefined if it may. Absent:
+   * only the limits of the configuration and of the cloud decide. Called for each decision about a request.
+   */
+  shortage?(pool: string, labels: readonly string[]): string | undefined;
   /** Creates the handler of a request that a pool has accepted. */
   getRequestHandler(pool: string, request: RequestInfo): NodeRequestHandler;
 

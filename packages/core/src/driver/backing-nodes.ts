@@ -21,6 +21,11 @@ export interface BackingNodes {
   users(): readonly Node[];
   /** Returns true if a registered pool of the provider, of any launcher, has the label. */
   isServed(label: string): boolean;
+  /**
+   * Returns the largest number of nodes with the label that the pools of all launchers can have at the same time;
+   * `Infinity` if one of them has no limit or none is known.
+   */
+  capacityOf(label: string): number;
   /** Resolves once the results of the other methods contain all writes that ended before the call. */
   refresh(call: Call): Promise<void>;
   /**

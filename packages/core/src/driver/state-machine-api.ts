@@ -66,6 +66,8 @@ export interface Adapter<L extends LabelConfig = LabelConfig> {
   getQuotaForLabel?(label: L, call: Call, machineType?: string): Promise<QuotaInformation>;
   getAvailabilityZones?(pool: PoolConfig<L>, call: Call): Promise<readonly string[]>;
   labelReady?(label: L): Readiness;
+  /** See `Provider.shortage`. */
+  shortage?(pool: PoolConfig<L>, labels: readonly string[]): string | undefined;
   getConsoleLog?(externalId: ExternalId, label: L, call: Call): Promise<string | undefined>;
   /** See `Provider.describeSite`. */
   describeSite?(call: Call): Promise<SiteDescription>;

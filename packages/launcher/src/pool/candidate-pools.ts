@@ -40,6 +40,8 @@ export interface Candidates {
   having(labels: readonly string[]): readonly PoolComponentData[];
   /** Returns true if a pool with the label may return that left before this launcher started. */
   mayReturn(label: string): boolean;
+  /** True while pools may return that left before this launcher started; changes of the candidates include its end. */
+  readonly mayGrow: boolean;
 }
 
 export class CandidatePools implements Candidates {
@@ -51,6 +53,8 @@ export class CandidatePools implements Candidates {
   /** The labels that requests wanted when this launcher started, until their pools have had time to return. */
   private expected = new Set<string>();
   private expectation: Timer | undefined;
+  /** `Clock.monotonic` (ms) until which pools may return that left before this launcher started. */
+  private growsUntil = Infinity;
   /** Cached result of `present`, until the next change. */
   private known: readonly PoolComponentData[] | undefined;
   /** Cached result of `absent`, until the next change. */
@@ -131,8 +135,18 @@ export class CandidatePools implements Candidates {
   /** Called once, before the first decision, with the labels that open requests want. */
   expect(labels: Iterable<string>): void {
     this.expected = new Set(labels);
-    if (this.expected.size === 0) return;
-    this.expectation = this.clock.schedule(LAUNCHER_RETURN_MS, () => {
+    this.growsUntil = this.clock.monotonic() + LAUNCHER_RETURN_MS;
+    if (this.expected.size > 0) this.endGrowth();
+  }
+
+  get mayGrow(): boolean {
+    if (this.clock.monotonic() >= this.growsUntil) return false;
+    if (this.growsUntil < Infinity) this.endGrowth();
+    return true;
+  }
+
+  private endGrowth(): void {
+    this.expectation ??= this.clock.schedule(this.growsUntil - this.clock.monotonic() + LATER_MS, () => {
       this.expected = new Set();
       this.changed();
     });

@@ -21,7 +21,7 @@ export function poolComponent(
   { hostname, version }: Pick<LauncherContext, 'hostname' | 'version'>,
   id: string,
   { name: provider, maxConcurrency }: ProviderConfig,
-  { name, labels, priority }: PoolConfig,
+  { name, labels, priority, maxServers }: PoolConfig,
 ): PoolComponentData {
   return {
     hostname,
@@ -36,6 +36,7 @@ export function poolComponent(
     priority,
     // Operators drain a provider with `max-concurrency: 0`; other pools serve its requests.
     paused: maxConcurrency === 0,
+    ...(maxServers === Infinity ? {} : { max_servers: maxServers }),
   };
 }
 

@@ -1,5 +1,6 @@
 /** One pool of a running provider: the facts that decisions about requests depend on, and its offers. */
 
+import { toDriverError } from '@nodepool/core';
 import type { Logger, Node, NodeInterruption, NodeRequest, PoolConfig, Provider } from '@nodepool/core';
 import type { NodeEntry } from '@nodepool/store';
 import type { SlowLaunches, TimedLaunch, WatchedLaunch } from '../capacity/slow-launches.js';
@@ -173,7 +174,9 @@ export class Pool {
     const locked = this.nodesOf(request).find((entry) => entry.locked);
     if (locked !== undefined) return { kind: 'order', reason: `node ${locked.id}, which it has, is still locked` };
     const upcoming = this.labels.upcoming(request.node_types, request);
-    return upcoming === undefined ? this.limitsWait(request) : { kind: 'image', reason: upcoming };
+    if (upcoming !== undefined) return { kind: 'image', reason: upcoming };
+    const shortage = this.candidates.mayGrow ? this.shortage(request.node_types) : undefined;
+    return shortage === undefined ? this.limitsWait(request) : { kind: 'limit', reason: shortage };
   }
 
   /** Returns true if everything that is recorded or about to be recorded certainly fits the limits of the tenant. */
@@ -233,6 +236,18 @@ export class Pool {
     return this.sources.supply.shortage(this.config.name, labels);
   }
 
+  /** Returns the reason why the driver can never have nodes of these labels together. */
+  private shortage(labels: readonly string[]): string | undefined {
+    try {
+      return this.provider.shortage?.(this.config.name, labels);
+    } catch (error) {
+      this.log.error('The driver failed to say whether it can have nodes of these labels', toDriverError(error), {
+        labels,
+      });
+      return undefined;
+    }
+  }
+
   /** Returns the reason why the labels cannot be served together, now or ever. */
   private labelObstacle(
     labels: readonly string[],
@@ -246,6 +261,8 @@ export class Pool {
         reason,
       };
     }
+    const shortage = this.shortage(labels);
+    if (shortage !== undefined) return { cause: 'limit', reason: shortage };
     const need = this.labels.leastNeed(labels);
     for (const scope of this.ledger.scopesOf(this.place, tenant)) {
       // Resources that other programs use at the moment may become free, so only the total limit counts.

@@ -94,6 +94,22 @@ export class SharedBackingNodes implements BackingNodes {
     return false;
   }
 
+  capacityOf(label: string): number {
+    // Launchers with the same pool share its nodes.
+    const limits = new Map<string, number>();
+    const { components } = this.context.store;
+    const absent = components.returningPools().map(({ pool }) => pool);
+    for (const { provider_name: provider, name, supported_labels: labels, max_servers: limit } of [
+      ...components.pools(),
+      ...absent,
+    ]) {
+      if (!labels.includes(label)) continue;
+      const place = JSON.stringify([provider, name]);
+      limits.set(place, Math.max(limits.get(place) ?? 0, limit ?? Infinity));
+    }
+    return limits.size === 0 ? Infinity : [...limits.values()].reduce((sum, limit) => sum + limit);
+  }
+
   async refresh(call: Call): Promise<void> {
     await this.context.store.caughtUp(this.limits(call));
     while (this.reads.size > 0) await untilAborted(Promise.all(this.reads.values()), call.signal);

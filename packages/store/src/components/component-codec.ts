@@ -107,6 +107,7 @@ function poolComponent(raw: JsonObject, common: Omit<ComponentData, 'kind'>): Po
     priority: number(raw.priority) ?? DEFAULT_PRIORITY,
     paused: raw.paused === true,
     ...(Array.isArray(raw.paused_labels) ? { paused_labels: raw.paused_labels.filter(isText) } : {}),
+    ...(typeof raw.max_servers === 'number' ? { max_servers: raw.max_servers } : {}),
     ...textsOf('unready_labels', raw),
     ...outagesOf(raw),
     ...troubleOf(raw),

@@ -62,6 +62,8 @@ export interface PoolComponentData extends ComponentData {
   readonly paused: boolean;
   /** Labels that no offer of the pool can serve at the moment. Other implementations ignore it. */
   readonly paused_labels?: readonly string[];
+  /** Limit of the pool's nodes; undefined if there is none. An extension; other programs ignore it. */
+  readonly max_servers?: number;
   /** Machines of the pool that this launcher cannot use at the moment. An extension; other programs ignore it. */
   readonly out_of_service?: readonly MachineOutage[];
   /**

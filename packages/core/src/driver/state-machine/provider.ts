@@ -131,6 +131,10 @@ export class StateMachineProvider<L extends LabelConfig, P extends ProviderConfi
     }
   }
 
+  shortage(pool: string, labels: readonly string[]): string | undefined {
+    return this.adapter.shortage?.(this.pool(pool), labels);
+  }
+
   getRequestHandler(pool: string, request: RequestInfo): NodeRequestHandler {
     const { runner, cleanups } = this.started();
     const { adapter, config } = this;
