@@ -120,8 +120,8 @@ export interface Provider extends ProviderNotifications {
    */
   labelReady(pool: string, label: string): Readiness;
   /**
-   * Returns the reason why the pool can never have nodes with these labels at the same time; undefined if it may. Absent:
-   * only the limits of the configuration and of the cloud decide. Called for each decision about a request.
+   * Returns the reason why the pool can never have nodes with these labels at the same time; undefined if it may.
+   * Called for each decision about a request. Absent: only the limits of the configuration and of the cloud decide.
    */
   shortage?(pool: string, labels: readonly string[]): string | undefined;
   /** Creates the handler of a request that a pool has accepted. */

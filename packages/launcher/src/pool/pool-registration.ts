@@ -12,7 +12,7 @@ import type { LauncherContext } from '../context.js';
 /** Time (ms) for which requests must wait before the pool is published as `paused`: each change costs two writes. */
 const PAUSE_AFTER_MS = 1000;
 
-/** Limits of the published labels that cannot be served, and of each reason, because the component's size is limited. */
+/** Limits of the published labels that cannot be served, and of each reason: the size of the component is limited. */
 const MAX_UNREADY = 50;
 const MAX_REASON = 300;
 

@@ -4,7 +4,6 @@
  */
 
 import type { NodeRequest } from '@nodepool/core';
-import { isOutOfService, isPoolAt } from '@nodepool/store';
 import type { ComponentEntry, PoolComponentData, Store } from '@nodepool/store';
 import { hasLabels, serves } from './serves.js';
 
@@ -106,15 +105,10 @@ export class LauncherOrder {
       : [...keys.filter((key) => !paused.has(key)), ...keys.filter((key) => paused.has(key))];
   }
 
-  /** Returns the launchers that may continue a request with nodes in the pool, those that can use its provider first. */
-  forResumption({ id }: NodeRequest, place: DecidingPool): readonly string[] {
-    const keys = byWeight(
-      id,
-      this.having((pool) => isPoolAt(pool, place)),
-    );
-    const able = new Set(this.having((pool) => isPoolAt(pool, place) && !isOutOfService(pool)));
-    if (able.size === keys.length) return keys;
-    return [...keys.filter((key) => able.has(key)), ...keys.filter((key) => !able.has(key))];
+  /** Returns the launchers that may continue a request with nodes in the pool. */
+  forResumption({ id }: NodeRequest, { provider, pool }: DecidingPool): readonly string[] {
+    const keys = this.having((each) => each.provider_name === provider && each.name === pool);
+    return byWeight(id, keys);
   }
 
   /** Returns the launchers that may delete a node of the provider. The launcher of the node comes first. */

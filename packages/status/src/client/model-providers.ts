@@ -66,7 +66,7 @@ export interface MachineStatus {
   readonly slots: number;
   readonly reason: string;
   readonly since: number;
-  /** Hostnames of the launchers that cannot use the machine while others can; empty if none can. */
+  /** Hostnames of the launchers that cannot use the machine, if any launcher can; otherwise empty. */
   readonly onlyFor: readonly string[];
 }
 

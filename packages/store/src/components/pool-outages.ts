@@ -6,7 +6,7 @@ import type { MachineOutage, PoolComponentData } from './component.js';
 export const MAX_OUTAGES = 200;
 
 export interface PoolOutage extends MachineOutage {
-  /** Hostnames of the launchers that cannot use the machine while others can; empty if none can. */
+  /** Hostnames of the launchers that cannot use the machine, if any launcher can; otherwise empty. */
   readonly onlyFor: readonly string[];
 }
 

@@ -46,7 +46,7 @@ describe('a registered component', () => {
       ...{ drivers: { example: '1.2.0' }, webapp: { host: 'host.example.org', port: 8005 }, images: ['debian'] },
       configuration: { fingerprint: 'f00d', providers: { cloud: 'cafe' }, since: 5 },
       ...{ unserved: { other: 'no driver' }, forecasts: { small: { from: 900, counts: [1, 2], lead: 60 } } },
-      ...{ paused_labels: ['small'], unready_labels: { small: 'no image' } },
+      ...{ paused_labels: ['small'], unready_labels: { small: 'no image' }, max_servers: 5 },
       out_of_service: [{ machine: 'rack1:22', labels: ['small'], slots: 2, reason: 'no answer', since: 7 }],
       trouble: { state: 'degraded', cause: 'auth', reason: 'refused', since: 9 },
     };

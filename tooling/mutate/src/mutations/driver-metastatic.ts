@@ -13,6 +13,14 @@ export const DRIVER_METASTATIC: readonly Mutation[] = [
       tests: ['contract.test.ts'],
     },
     {
+      id: 'metastatic-slots-by-age',
+      file: 'round.ts',
+      find: '(one.rank < other.rank ? -1 : 1)',
+      replace: '(one.node < other.node ? -1 : 1)',
+      breaks: 'A free slot goes to the request with the highest priority.',
+      tests: ['allocation.test.ts'],
+    },
+    {
       id: 'metastatic-launch-time-missing',
       file: 'slots.ts',
       find: 'return data.launched ?? held.node.created_time ?? held.node.state_time;',
