@@ -24,7 +24,9 @@ const DEFAULT_RETRY_AFTER_MS = 1000;
 
 /** Refusals of the admission plugins ResourceQuota (Kubernetes) and ProjectRequestLimit (OpenShift). */
 const QUOTA = /exceeded quota|cannot create more than \d+ project/i;
-/** Refusal by the authorizer; all other refusals with status 403 come from admission plugins. */
+/** Refusals by the API server itself, and not by a proxy before it. */
+const BY_SERVER = /\bforbidden: /;
+/** Refusal by the authorizer; all other refusals of the server with status 403 come from admission plugins. */
 const NO_PERMISSION = /\bcannot \w+ (resource|path)|attempting to grant .*permissions not currently held/i;
 /** Reasons that only a change of the configuration resolves. Any other is a failure of the single call. */
 const CONFIGURATION: ReadonlySet<string> = new Set(['BadRequest', 'Invalid', 'RequestEntityTooLarge']);
@@ -77,7 +79,7 @@ const ERRORS: ErrorTable = {
     { status: 403, text: /being terminated/, error: make(TerminatingError) },
     { status: 403, text: DENIED, error: 'refused' },
     { status: 403, text: NO_PERMISSION, error: make(ForbiddenError), hint: ROLE },
-    { status: 403, code: /^Forbidden$/, text: /./, error: 'configuration' },
+    { status: 403, code: /^Forbidden$/, text: BY_SERVER, error: 'configuration' },
     { status: 403, error: 'auth', hint: ROLE },
     // A proxy answers with 404 without a reason, which does not prove that the object is deleted.
     { status: 404, code: /^NotFound$/, error: 'not-found' },

@@ -21,6 +21,7 @@ describe('an answer', () => {
     [403, status(403, 'Forbidden', 'pods "x" is forbidden: violates PodSecurity "restricted"'), 'configuration'],
     [403, status(403, 'Forbidden', 'pods is forbidden: User "ci" cannot create resource "pods"'), 'auth'],
     [403, status(403, 'Forbidden', 'pods "x" is forbidden: exceeded quota: q'), 'quota'],
+    [403, status(403, 'Forbidden', 'gateway: the address is not permitted'), 'auth'],
     [404, status(404, 'NotFound'), 'not-found'],
     [409, status(409, 'Conflict'), 'conflict'],
   ])('with status %i and text %s has code %s', (code, text, expected) => {
