@@ -210,6 +210,8 @@ describe('nodepool doctor', () => {
         reason: 'launches no nodes; its provider is unreachable: no answer',
       }),
     );
+    await world.pool(['small'], { hostname: 'other', id: 'other-1' });
+    expect((await examine()).findings.map(({ object }) => object)).toContain('pool cloud/main of launcher host');
   });
 
   it('accepts that launchers, builders and the command line have versions of their own', async () => {

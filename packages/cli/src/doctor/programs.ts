@@ -1,6 +1,6 @@
 /** Checks the registered launchers and builders, their versions, and what they serve. */
 
-import { describePool, SERVES_REQUESTS, type ComponentData, type Store } from '@nodepool/store';
+import { describePool, isPoolAt, SERVES_REQUESTS, type ComponentData, type Store } from '@nodepool/store';
 import type { NodepoolConfig } from '@nodepool/config';
 import type { LauncherAnswer } from '../launchers.js';
 import { Findings, firstNames, type Finding } from './finding.js';
@@ -123,7 +123,10 @@ function reportServed(store: Store, config: NodepoolConfig, findings: Findings):
   for (const pool of pools) {
     const state = describePool(pool);
     if (pool.state !== 'running' || state === SERVES_REQUESTS) continue;
-    says.set(state, [...(says.get(state) ?? []), `${pool.provider_name}/${pool.name}`]);
+    const place = { provider: pool.provider_name, pool: pool.name };
+    const isCommon = pools.every((other) => !isPoolAt(other, place) || describePool(other) === state);
+    const name = `${place.provider}/${place.pool}${isCommon ? '' : ` of launcher ${pool.hostname}`}`;
+    says.set(state, [...new Set([...(says.get(state) ?? []), name])]);
   }
   for (const [state, names] of says)
     findings.info(`${names.length === 1 ? 'pool' : 'pools'} ${firstNames(names)}`, state);
