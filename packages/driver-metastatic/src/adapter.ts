@@ -21,6 +21,7 @@ import { CreateMachine } from './create-machine.js';
 import { DeleteMachine } from './delete-machine.js';
 import { instanceOf, lostInstances } from './instance.js';
 import { SlotAllocator } from './slot-allocator.js';
+import type { Backing } from './slots.js';
 
 /** A metastatic node counts as one instance; its backing node counts in its own provider. */
 const NEED = QuotaInformation.use({ instances: 1 });
@@ -102,6 +103,7 @@ export class MetastaticAdapter implements Adapter<MetastaticLabel> {
 
   shortage({ labels }: PoolConfig<MetastaticLabel>, wanted: readonly string[]): string | undefined {
     if (this.session === undefined) return undefined;
+    const { backing, allocator } = this.session;
     const counts = new Map<string, number>();
     for (const name of wanted) counts.set(name, (counts.get(name) ?? 0) + 1);
     const needed = new Map<string, number>();
@@ -110,7 +112,11 @@ export class MetastaticAdapter implements Adapter<MetastaticLabel> {
       needed.set(backingLabel, (needed.get(backingLabel) ?? 0) + Math.ceil(count / slots));
     }
     for (const [label, count] of needed) {
-      const capacity = this.session.backing.capacityOf(label);
+      const limit = backing.capacityOf(label);
+      if (count <= limit) continue;
+      // The limit may be lower than the number of present nodes.
+      const isPresent = ({ data }: Backing): boolean => this.config.backing.get(data.label)?.backingLabel === label;
+      const capacity = Math.max(limit, allocator.backings().filter(isPresent).length);
       if (count > capacity) return `it needs ${count} nodes of label ${label}, whose pools have at most ${capacity}`;
     }
     return undefined;

@@ -269,6 +269,12 @@ it('a pool has never more nodes at the same time than the pools of the backing l
     undefined,
     'it needs 3 nodes of label large, whose pools have at most 2',
   ]);
+  // The limit was lowered below the number of present nodes.
+  for (let index = 0; index < 3; index += 1) backing.add(OWNER, { user_data: dataWith({ slots: 2 }) });
+  expect([shortage(6), shortage(7)]).toEqual([
+    undefined,
+    'it needs 4 nodes of label large, whose pools have at most 3',
+  ]);
   await provider.stop();
 });
 

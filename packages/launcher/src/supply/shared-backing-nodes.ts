@@ -45,6 +45,8 @@ export class SharedBackingNodes implements BackingNodes {
   private readonly unreadable = new Map<string, string>();
   private readonly own = new Map<string, RequestEntry>();
   private cachedUsers: readonly Node[] | undefined;
+  /** Cached results of `capacityOf` by label, until the next change of a pool. */
+  private readonly capacities = new Map<string, number>();
   private readonly listeners = new Set<() => void>();
   private readonly unsubscribe: readonly (() => void)[];
   private readonly closing = new AbortController();
@@ -58,7 +60,10 @@ export class SharedBackingNodes implements BackingNodes {
     this.unsubscribe = [
       store.nodes.onChange((change) => this.nodeChanged(change)),
       store.requests.onChange(({ id, before, after }) => this.requestChanged(id, before, after)),
-      store.components.onChange(() => this.changed()),
+      store.components.onChange(() => {
+        this.capacities.clear();
+        this.changed();
+      }),
       store.onComplete((complete) => {
         if (complete) this.readAll();
       }),
@@ -95,19 +100,23 @@ export class SharedBackingNodes implements BackingNodes {
   }
 
   capacityOf(label: string): number {
-    // Launchers with the same pool share its nodes.
-    const limits = new Map<string, number>();
+    const known = this.capacities.get(label);
+    if (known !== undefined) return known;
     const { components } = this.context.store;
     const absent = components.returningPools().map(({ pool }) => pool);
-    for (const { provider_name: provider, name, supported_labels: labels, max_servers: limit } of [
+    // Launchers with the same pool share its nodes.
+    const limits = new Map<string, number>();
+    for (const { provider_name: provider, name, supported_labels: labels, max_servers: limit = Infinity } of [
       ...components.pools(),
       ...absent,
     ]) {
-      if (!labels.includes(label)) continue;
       const place = JSON.stringify([provider, name]);
-      limits.set(place, Math.max(limits.get(place) ?? 0, limit ?? Infinity));
+      if (labels.includes(label)) limits.set(place, Math.max(limits.get(place) ?? 0, limit));
     }
-    return limits.size === 0 ? Infinity : [...limits.values()].reduce((sum, limit) => sum + limit);
+    const capacity = limits.size === 0 ? Infinity : [...limits.values()].reduce((sum, limit) => sum + limit);
+    // The time for which an absent pool may return ends without a change.
+    if (absent.length === 0) this.capacities.set(label, capacity);
+    return capacity;
   }
 
   async refresh(call: Call): Promise<void> {
