@@ -34,16 +34,21 @@ export function expiresAt(backing: Backing, { maxAgeMs }: BackingSettings): numb
 
 /**
  * Returns the unix milliseconds at which a backing node is released; `Infinity` while it has nodes. `settings` is
- * undefined if no launcher serves its label any more.
+ * undefined if no launcher serves its label any more. `yields` is true for a node that another label needs.
  */
-export function releasedAt(backing: Backing, settings: BackingSettings | undefined, now: number): number {
+export function releasedAt(
+  backing: Backing,
+  settings: BackingSettings | undefined,
+  now: number,
+  yields: boolean,
+): number {
   const { state } = backing.held.node;
   if (backing.held.unverified !== undefined) return Infinity;
   if (state === 'hold') return Infinity;
   // Its own provider deletes it as soon as it is unlocked.
   if (state !== 'in-use') return now;
   if (backing.used.size > 0) return Infinity;
-  if (settings === undefined || unusableReason(backing, settings, now) !== undefined) return now;
+  if (settings === undefined || yields || unusableReason(backing, settings, now) !== undefined) return now;
   const launched = launchedAt(backing) * 1000;
   // A node that was never used is idle since it was taken over.
   const idle = (backing.data.idle ?? backing.held.node.state_time) * 1000;

@@ -18,10 +18,16 @@ export interface ReleaseOptions {
 export class Releases {
   constructor(private readonly options: ReleaseOptions) {}
 
-  /** Releases the backing nodes that are due. `now`: unix milliseconds. */
-  async releaseDue(backings: readonly Backing[], call: Call, now: number): Promise<void> {
+  /** Releases the backing nodes that are due. `yielding`: those that other labels need. `now`: unix milliseconds. */
+  async releaseDue(
+    backings: readonly Backing[],
+    yielding: ReadonlySet<string>,
+    call: Call,
+    now: number,
+  ): Promise<void> {
     const { work } = this.options;
-    const due = backings.filter((each) => this.releasedAt(each, now) <= now && !work.isWaiting(each.id));
+    const isDue = (each: Backing): boolean => this.releasedAt(each, now, yielding.has(each.id)) <= now;
+    const due = backings.filter((each) => isDue(each) && !work.isWaiting(each.id));
     await Promise.all(due.map((each) => this.release(each, call)));
   }
 
@@ -34,14 +40,14 @@ export class Releases {
     return Math.min(...times.filter((time) => time > now));
   }
 
-  private releasedAt(each: Backing, now: number): number {
+  private releasedAt(each: Backing, now: number, yields = false): number {
     const { backing, settings, damaged } = this.options;
     const { label } = each.data;
     const known = settings.get(label);
     if (damaged.mayHaveMore(each)) return Infinity;
     // A launcher with another configuration has the label.
     const isOthers = known === undefined && unusableOf(each.held) === undefined && backing.isServed(label);
-    return isOthers ? Infinity : releasedAt(each, known, now);
+    return isOthers ? Infinity : releasedAt(each, known, now, yields);
   }
 
   private async release({ id, held, data }: Backing, call: Call): Promise<void> {

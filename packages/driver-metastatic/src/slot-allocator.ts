@@ -35,6 +35,7 @@ import {
   type SlotWant,
 } from './slots.js';
 import { WaitingLaunches } from './waiting-launches.js';
+import { yielding, type Yielding } from './yielding.js';
 
 /** Time limit of one round of writes, milliseconds. */
 const ROUND_TIMEOUT_MS = 60_000;
@@ -190,7 +191,7 @@ export class SlotAllocator {
     if (this.races > 0 && this.races <= MAX_RACES) return { requeueAfterMs: LOST_RACE_MS };
     this.failedRequests.report(backing.requests(), this.waiters);
     await this.planRequests();
-    await this.releases.releaseDue(this.backings(), this.call, this.now);
+    await this.releases.releaseDue(this.backings(), this.yielding(this.backings()).nodes, this.call, this.now);
     return this.nextRound(isBehind || this.work.isUnsettled ? LOST_RACE_MS : Infinity);
   }
 
@@ -327,8 +328,24 @@ export class SlotAllocator {
   }
 
   private usable(backings: readonly Backing[]): readonly Backing[] {
-    const { settings } = this.options;
-    return backings.filter((each) => unusableReason(each, settings.get(each.data.label), this.now) === undefined);
+    const { nodes } = this.yielding(backings);
+    return backings.filter((each) => this.isUsable(each) && !nodes.has(each.id));
+  }
+
+  private isUsable(each: Backing): boolean {
+    return unusableReason(each, this.options.settings.get(each.data.label), this.now) === undefined;
+  }
+
+  private yielding(backings: readonly Backing[]): Yielding {
+    const { backing, settings } = this.options;
+    return yielding({
+      settings,
+      backings,
+      users: backing.users(),
+      isUsable: (each) => this.isUsable(each),
+      capacityOf: (label) => backing.capacityOf(label),
+      now: this.now,
+    });
   }
 
   /** Returns when a backing node reaches the end of a time, a refusal ends, or failed work is retried. */
@@ -338,7 +355,11 @@ export class SlotAllocator {
     const requests = backing.requests();
     const keys = new Set([owner, ...backings.map(({ id }) => id), ...requests.map(({ id }) => id)]);
     this.work.retain((key) => keys.has(key));
-    const times = [this.releases.nextAt(backings, this.now), ...this.reservations.values()];
+    const times = [
+      this.releases.nextAt(backings, this.now),
+      this.yielding(backings).nextAt,
+      ...this.reservations.values(),
+    ];
     for (const request of requests) if (request.state === 'failed') times.push(refusedUntil(request));
     const next = Math.min(...times.filter((time) => time > this.now));
     const requeueAfterMs = Math.min(next - this.now, this.work.nextRetryMs, withinMs);

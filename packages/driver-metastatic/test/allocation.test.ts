@@ -1,7 +1,7 @@
 /** Slots, attempts and backing nodes through the driver's provider. */
 
 import { describe, expect, it } from '@jest/globals';
-import { slotPlaceOf } from '@nodepool/core';
+import { slotPlaceOf, type JsonObject } from '@nodepool/core';
 import { instanceTags } from '@nodepool/driver-kit';
 import { slots } from './sections.js';
 import { dataWith, ONE, open, OWNER, THREE, TWO, withLabel } from './world.js';
@@ -239,6 +239,45 @@ describe('a free slot', () => {
     await pass(5000);
     expect([first, used()[0]]).toEqual([others < own ? [] : [own], [own]]);
     await provider.end(launch);
+    await provider.stop();
+  });
+});
+
+describe('a label without backing nodes', () => {
+  const twoLabels = (): JsonObject => {
+    const label = { 'backing-label': 'large', 'max-parallel-jobs': 2, 'grace-time': 600 };
+    const labels = [
+      { name: 'small', ...label },
+      { name: 'tiny', ...label },
+    ];
+    return { name: 'meta', driver: 'metastatic', pools: [{ name: 'main', labels }] };
+  };
+
+  it.each([
+    ['gets the oldest one of another label after a minute, if its pools are full', 2, true],
+    ['waits for its own, if its pools are not full', 3, false],
+  ])('%s', async (_, capacity, yields) => {
+    const { provider, backing, pass, used, seconds } = await open(twoLabels(), (world) => {
+      for (const age of [100, 200]) {
+        const data = { slots: 2, launched: world.seconds() - age, idle: world.seconds() };
+        world.backing.add(OWNER, { user_data: dataWith(data), created_time: world.seconds() - age });
+      }
+      world.backing.capacities.set('large', capacity);
+      world.backing.bootMs = 3_600_000;
+    });
+    const launching = (id: string, label: string): void =>
+      backing.launching({ id, provider: 'meta', pool: 'main', type: [label], created_time: seconds() });
+    launching(ONE, 'tiny');
+    const waiting = provider.begin(ONE, { label: 'tiny' });
+    await pass(50_000);
+    expect(backing.released).toEqual([]);
+    await pass(20_000);
+    expect(backing.released).toHaveLength(yields ? 1 : 0);
+    // The other backing node of that label still gets nodes.
+    launching(TWO, 'small');
+    await provider.end(provider.begin(TWO));
+    expect(used().filter((nodes) => nodes.includes(TWO))).toHaveLength(1);
+    waiting.catch(() => undefined);
     await provider.stop();
   });
 });

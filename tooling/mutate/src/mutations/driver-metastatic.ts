@@ -13,6 +13,22 @@ export const DRIVER_METASTATIC: readonly Mutation[] = [
       tests: ['contract.test.ts'],
     },
     {
+      id: 'metastatic-yields-never',
+      file: 'yielding.ts',
+      find: 'else nodes.add(oldest.id);',
+      replace: '',
+      breaks: 'A label does not keep all nodes of a full backing pool while another label waits.',
+      tests: ['allocation.test.ts'],
+    },
+    {
+      id: 'metastatic-yields-with-room',
+      file: 'yielding.ts',
+      find: 'held.length < capacityOf(backingLabel) ||',
+      replace: '',
+      breaks: 'A label keeps its backing nodes while the pools have room for those of other labels.',
+      tests: ['allocation.test.ts'],
+    },
+    {
       id: 'metastatic-slots-by-age',
       file: 'round.ts',
       find: '(one.rank < other.rank ? -1 : 1)',
