@@ -5,7 +5,10 @@ import type { BackingSettings } from './config.js';
 import { unplacedUsers } from './demand.js';
 import { launchedAt, type Backing } from './slots.js';
 
-/** Time for which a launch waits before another label gives up a backing node for it, milliseconds. */
+/**
+ * Time for which a launch waits before another label gives up a backing node for it, and for which each label has a new
+ * backing node for itself, milliseconds: all labels that wait get their turn.
+ */
 const YIELD_AFTER_MS = 60_000;
 
 export interface YieldState {
@@ -29,7 +32,7 @@ export interface Yielding {
 
 /**
  * Chooses one backing node for each backing label whose nodes all belong to other labels than that of a launch which
- * has waited long: the one whose `min-retention-time` ends first, which remains the choice until it is released.
+ * has waited long: the one that may go first, which remains the choice until it is released.
  */
 export function yielding({ settings, backings, users, isUsable, capacityOf, now }: YieldState): Yielding {
   const nodes = new Set<string>();
@@ -45,7 +48,11 @@ export function yielding({ settings, backings, users, isUsable, capacityOf, now 
     if (held.length < capacityOf(backingLabel) || !held.every(isUsable)) continue;
     const having = new Set(held.map(({ data }) => data.label));
     const keptUntil = (each: Backing): number =>
-      launchedAt(each) * 1000 + (settings.get(each.data.label)?.minRetentionMs ?? 0);
+      Math.max(
+        launchedAt(each) * 1000 + (settings.get(each.data.label)?.minRetentionMs ?? 0),
+        // It became the label's own when its state last changed.
+        each.held.node.state_time * 1000 + YIELD_AFTER_MS,
+      );
     const [oldest] = held.toSorted((a, b) => keptUntil(a) - keptUntil(b) || (a.id < b.id ? -1 : 1));
     if (oldest === undefined) continue;
     for (const { type, created_time: created, state_time: since } of unplacedUsers(users, backings)) {

@@ -280,6 +280,27 @@ describe('a label without backing nodes', () => {
     waiting.catch(() => undefined);
     await provider.stop();
   });
+
+  it('has a new backing node for a minute, while others wait as long as it has', async () => {
+    const { provider, backing, pass, used, seconds } = await open(twoLabels(), (world) => {
+      world.backing.capacities.set('large', 1);
+      world.backing.bootMs = 90_000;
+    });
+    for (const [id, label] of [
+      [ONE, 'small'],
+      [TWO, 'tiny'],
+    ] as const) {
+      backing.launching({ id, provider: 'meta', pool: 'main', type: [label], created_time: seconds() });
+    }
+    const first = provider.begin(ONE);
+    const second = provider.begin(TWO, { label: 'tiny' });
+    second.catch(() => undefined);
+    await provider.end(first);
+    expect(used().flat()).toContain(ONE);
+    await pass(30_000);
+    expect(backing.released).toEqual([]);
+    await provider.stop();
+  });
 });
 
 it('slots are assigned in the order of the requests, whose ids begin with their priority', async () => {

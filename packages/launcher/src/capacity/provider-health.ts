@@ -228,12 +228,14 @@ export class ProviderHealth {
     if (this.env.check === undefined || this.answered === 0 || this.breaker.state === 'open') return;
     // Calls wait for the end of the pause that the cloud demands.
     if (this.lastStatus === 'throttled') return;
-    const silentMs = now - Math.max(since, this.answeredAt, this.blockedUntil);
+    // A call that hangs since an earlier silence shows no more than that the cloud has been silent since its end.
+    const startedAt = Math.max(since, this.answeredAt, this.blockedUntil, this.breaker.admittedAt);
+    const silentMs = now - startedAt;
     if (silentMs < ASK_MS) return;
     this.askedAt ??= this.ask();
     if (silentMs < SILENT_MS || now - this.askedAt < ASK_MS) return;
     const reason = `no call has been answered for ${Math.round(silentMs / 1000)} s${this.longestWait()}`;
-    this.breaker.failed({ cause: 'unreachable', reason, startedAt: since, isCertain: true, isOfCall: true });
+    this.breaker.failed({ cause: 'unreachable', reason, startedAt, isCertain: true, isOfCall: true });
   }
 
   /** Asks the cloud whether it answers. Returns the present time (`Clock.monotonic` ms). */

@@ -13,8 +13,10 @@ import { resumableNodes } from '../deletion/node-lifecycle.js';
 export type AdmissionDecision =
   /** The pool serves it as soon as there is capacity. */
   | { readonly kind: 'admit' }
-  /** Other pools go first; evaluated again when the registry or the request changes. */
-  | ({ readonly kind: 'leave' } & Refusal)
+  /**
+   * Other pools go first, or another launcher in this pool; evaluated again when the registry or the request changes.
+   */
+  | ({ readonly kind: 'leave'; readonly isToLauncher?: boolean } & Refusal)
   /** The pool has declined it, and other pools have not; evaluated again like `leave`. */
   | { readonly kind: 'declined' }
   /** It cannot be served here yet; evaluated again when that may have changed. */
@@ -96,7 +98,7 @@ export function evaluate(
   if (pool.config.maxServers <= 0)
     return { kind: 'decline', cause: 'limit', reason: 'the pool is disabled (max-servers)' };
   if (resumable && pool.isLeft(request)) {
-    return { kind: 'leave', cause: 'order', reason: 'only another launcher in this pool can use the provider' };
+    return { kind: 'leave', isToLauncher: true, cause: 'order', reason: 'this one cannot use the provider' };
   }
   const wait = pool.waitsFor(request);
   if (wait !== undefined) return { kind: 'wait', wait };

@@ -204,9 +204,11 @@ export class RequestPath implements ScheduledPool {
       case 'wait':
         recordWait(this.pool, entry.id, 'waits', admission.wait);
         return false;
-      case 'leave':
-        recordLeave(this.pool, entry.id, 'leaves it to other pools', admission);
+      case 'leave': {
+        const taker = admission.isToLauncher === true ? 'another launcher in this pool' : 'other pools';
+        recordLeave(this.pool, entry.id, `leaves it to ${taker}`, admission);
         return false;
+      }
       case 'declined':
       case 'ignore':
         return false;

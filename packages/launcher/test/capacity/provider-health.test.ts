@@ -40,6 +40,19 @@ describe('a call without an answer', () => {
     health.stop();
   });
 
+  it('shows it again after an answer, although a call of the first silence is still in progress', async () => {
+    health.calling();
+    await time.advance(11_000);
+    expect(health.state).toMatchObject({ state: 'unreachable' });
+    health.called(ended('network', 'network.example', 50, 200));
+    health.listed();
+    expect(health.state).toMatchObject({ state: 'serving' });
+    health.calling();
+    await time.advance(16_000);
+    expect(health.state).toMatchObject({ state: 'unreachable' });
+    health.stop();
+  });
+
   it('names the call that waits, and no host that has answered', async () => {
     open = { name: 'compute: GET servers', host: 'compute.example', startedAt: -2000, isAnswered: false };
     health.calling();

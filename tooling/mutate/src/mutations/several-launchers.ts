@@ -287,6 +287,14 @@ export const SEVERAL_LAUNCHERS: readonly Mutation[] = [
       tests: ['backing-nodes.test.ts'],
     },
     {
+      id: 'second-silence-hidden',
+      file: 'capacity/provider-health.ts',
+      find: 'this.blockedUntil, this.breaker.admittedAt);',
+      replace: 'this.blockedUntil) && since;',
+      breaks: 'A cloud that is silent again is noticed although a call of the first silence is in progress.',
+      tests: ['capacity/provider-health.test.ts'],
+    },
+    {
       id: 'silence-without-question',
       file: 'capacity/provider-health.ts',
       find: 'this.askedAt ??= this.ask();',
