@@ -281,24 +281,20 @@ describe('a label without backing nodes', () => {
     await provider.stop();
   });
 
-  it('has a new backing node for a minute, while others wait as long as it has', async () => {
-    const { provider, backing, pass, used, seconds } = await open(twoLabels(), (world) => {
+  it('leaves another label its new backing node for a minute', async () => {
+    const { provider, backing, pass, seconds } = await open(twoLabels(), (world) => {
+      const node = { user_data: dataWith({ slots: 2, launched: world.seconds() - 30 }), state_time: world.seconds() };
+      world.backing.add(OWNER, node);
       world.backing.capacities.set('large', 1);
-      world.backing.bootMs = 90_000;
+      world.backing.bootMs = 3_600_000;
     });
-    for (const [id, label] of [
-      [ONE, 'small'],
-      [TWO, 'tiny'],
-    ] as const) {
-      backing.launching({ id, provider: 'meta', pool: 'main', type: [label], created_time: seconds() });
-    }
-    const first = provider.begin(ONE);
-    const second = provider.begin(TWO, { label: 'tiny' });
-    second.catch(() => undefined);
-    await provider.end(first);
-    expect(used().flat()).toContain(ONE);
-    await pass(30_000);
+    backing.launching({ id: ONE, provider: 'meta', pool: 'main', type: ['tiny'], created_time: seconds() - 100 });
+    const waiting = provider.begin(ONE, { label: 'tiny' });
+    waiting.catch(() => undefined);
+    await pass(50_000);
     expect(backing.released).toEqual([]);
+    await pass(20_000);
+    expect(backing.released).toHaveLength(1);
     await provider.stop();
   });
 });

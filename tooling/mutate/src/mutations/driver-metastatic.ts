@@ -21,6 +21,14 @@ export const DRIVER_METASTATIC: readonly Mutation[] = [
       tests: ['allocation.test.ts'],
     },
     {
+      id: 'metastatic-yields-at-once',
+      file: 'yielding.ts',
+      find: 'each.held.node.state_time * 1000 + YIELD_AFTER_MS,',
+      replace: '0,',
+      breaks: 'Labels that wait for the same full pool use each new backing node before another one gets its turn.',
+      tests: ['allocation.test.ts'],
+    },
+    {
       id: 'metastatic-yields-with-room',
       file: 'yielding.ts',
       find: 'held.length < capacityOf(backingLabel) ||',
