@@ -14,7 +14,6 @@ import type { ProviderLimits } from '../quota/provider-limits.js';
 import type { PoolRef, QuotaLedger } from '../quota/quota-ledger.js';
 import type { Candidates } from './candidate-pools.js';
 import { resumableNodes } from '../deletion/node-lifecycle.js';
-import { hasWorkingReplica } from './other-pools.js';
 import type { ReadyNodes } from './ready-nodes.js';
 import { PoolLabels } from './pool-labels.js';
 import type { ProviderHealth } from '../capacity/provider-health.js';
@@ -152,9 +151,9 @@ export class Pool {
     return this.nodesOf(request).length > 0;
   }
 
-  /** Returns true if only another launcher in this pool can continue the launches of the request at the moment. */
-  isLeft(request: NodeRequest): boolean {
-    return this.sources.health.isUsableByOthersOnly && hasWorkingReplica(request, this);
+  /** True while at most other launchers can use the provider. */
+  get isUsableByOthersOnly(): boolean {
+    return this.sources.health.isUsableByOthersOnly;
   }
 
   /** Returns the reason why the request cannot be served, now or ever; otherwise undefined. */

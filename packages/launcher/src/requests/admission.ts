@@ -5,7 +5,7 @@ import { isPoolAt, LAUNCHER_RETURN_MS } from '@nodepool/store';
 import type { NodeEntry, PoolComponentData, RequestEntry } from '@nodepool/store';
 import type { Refusal, Wait } from '@nodepool/status';
 import type { Candidates } from '../pool/candidate-pools.js';
-import { canBeServedElsewhere, isTaker, otherCandidates } from '../pool/other-pools.js';
+import { canBeServedElsewhere, hasWorkingReplica, isTaker, otherCandidates } from '../pool/other-pools.js';
 import { hasLabels } from '../precedence/serves.js';
 import type { Pool } from '../pool/pool.js';
 import { resumableNodes } from '../deletion/node-lifecycle.js';
@@ -36,7 +36,7 @@ export type AdmittingPool = Pick<
   | 'labels'
   | 'candidates'
   | 'hasNodesOf'
-  | 'isLeft'
+  | 'isUsableByOthersOnly'
   | 'obstacle'
   | 'waitsFor'
 >;
@@ -97,7 +97,7 @@ export function evaluate(
   if (request.node_types.length === 0) return { kind: 'decline', cause: 'label', reason: 'the request names no label' };
   if (pool.config.maxServers <= 0)
     return { kind: 'decline', cause: 'limit', reason: 'the pool is disabled (max-servers)' };
-  if (resumable && pool.isLeft(request)) {
+  if (resumable && pool.isUsableByOthersOnly && hasWorkingReplica(request, pool)) {
     return { kind: 'leave', isToLauncher: true, cause: 'order', reason: 'this one cannot use the provider' };
   }
   const wait = pool.waitsFor(request);

@@ -265,7 +265,7 @@ export const SEVERAL_LAUNCHERS: readonly Mutation[] = [
     {
       id: 'left-launches-taken-back',
       file: 'requests/admission.ts',
-      find: 'resumable && pool.isLeft(request)',
+      find: 'resumable && pool.isUsableByOthersOnly',
       replace: 'resumable && false',
       breaks: 'A launcher that alone cannot reach the cloud does not accept again what it leaves to another one.',
       tests: ORDER,
