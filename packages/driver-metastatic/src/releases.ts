@@ -28,7 +28,7 @@ export class Releases {
     const { work } = this.options;
     const isDue = (each: Backing): boolean => this.releasedAt(each, now, yielding.has(each.id)) <= now;
     const due = backings.filter((each) => isDue(each) && !work.isWaiting(each.id));
-    await Promise.all(due.map((each) => this.release(each, call)));
+    await Promise.all(due.map((each) => this.release(each, yielding.has(each.id), call)));
   }
 
   /** Returns the next time at which a backing node is released or becomes too old, unix milliseconds. */
@@ -50,10 +50,11 @@ export class Releases {
     return isOthers ? Infinity : releasedAt(each, known, now, yields);
   }
 
-  private async release({ id, held, data }: Backing, call: Call): Promise<void> {
+  private async release({ id, held, data }: Backing, yields: boolean, call: Call): Promise<void> {
     const { backing, work, log } = this.options;
     const { label, launched, idle, reason } = data;
-    const fields = { node_id: id, label, launched, idle, reason: held.lost ?? reason };
+    const why = held.lost ?? reason ?? (yields ? 'another label waits for nodes of the full backing pool' : null);
+    const fields = { node_id: id, label, launched, idle, reason: why };
     const what = 'A backing node could not be released';
     const isReleased = await work.run(id, what, fields, () => backing.release(held, call));
     if (isReleased === true) log.info('Released a backing node', fields);
