@@ -60,6 +60,11 @@ export class RunningJob {
     (this.scripts ?? this.context).abort(new Stopped('canceled'));
   }
 
+  /** Ends the job as its time limit does, at a moment that the caller chooses. */
+  reachTimeLimit(): void {
+    this.context.abort(new Stopped('timeout'));
+  }
+
   /** Stops the runner in order, which aborts the job. */
   interrupt(): void {
     this.context.abort(new Stopped('interrupted'));
@@ -67,7 +72,7 @@ export class RunningJob {
 
   private async execute(): Promise<JobResult> {
     const timeoutMs = this.job.timeoutMs ?? JOB_TIMEOUT_MS;
-    const timer = systemClock.schedule(timeoutMs, () => this.context.abort(new Stopped('timeout')));
+    const timer = systemClock.schedule(timeoutMs, () => this.reachTimeLimit());
     try {
       const executor = await this.prepared(timeoutMs);
       try {

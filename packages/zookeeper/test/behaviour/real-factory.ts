@@ -8,6 +8,8 @@ import type { TestClientOptions, ZooKeeperFactory } from './harness.js';
 
 /** Milliseconds. A session lasts at least two ticks, and tests wait for its end. */
 const TICK_MS = 500;
+/** Milliseconds: the session of a test that does not name one, which a busy machine must not end. */
+const LONG_SESSION_MS = 60_000;
 
 export class RealFactory implements ZooKeeperFactory {
   readonly clock = systemClock;
@@ -22,7 +24,8 @@ export class RealFactory implements ZooKeeperFactory {
 
   async start(): Promise<void> {
     const { ensembleSize } = this;
-    this.zooKeeper = await zooKeeperForTests({ tickTime: TICK_MS, ensembleSize });
+    const settings = { maxSessionTimeout: LONG_SESSION_MS };
+    this.zooKeeper = await zooKeeperForTests({ tickTime: TICK_MS, ensembleSize, settings });
   }
 
   nextTest(): void {
@@ -60,6 +63,7 @@ export class RealFactory implements ZooKeeperFactory {
     const relay = new Relay(addresses[this.tests % addresses.length] ?? '');
     await relay.listening;
     const client = connect({
+      sessionTimeoutMs: LONG_SESSION_MS,
       ...options,
       servers: relay.address,
       chroot: this.servers.slice(slash) + (options.chroot ?? ''),

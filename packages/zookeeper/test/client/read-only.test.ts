@@ -39,7 +39,7 @@ describe('a server without quorum', () => {
     await writer.close();
     await Promise.all([ensemble.kill('SIGKILL', 0), ensemble.kill('SIGKILL', 1)]);
     // The last server may act as part of a quorum for a moment.
-    const zk = client({ readOnly: true, sessionTimeoutMs: 500 });
+    const zk = client({ readOnly: true, sessionTimeoutMs: 5000 });
     const [session] = await eventOf(zk, 'session', (made) => made.readOnly);
     expect([zk.session === session, session.confirmed, zk.state]).toEqual([true, true, 'connected']);
     expect(Buffer.from((await zk.get('/kept')).data).toString()).toBe('kept');
@@ -50,10 +50,12 @@ describe('a server without quorum', () => {
     expect(await errorOf(strict.connected({ timeoutMs: 500 }))).toMatchObject({ code: 'timeout' });
 
     // On a busy machine, other read-only sessions may come between the first one and this.
-    const next = eventOf(zk, 'session', (made) => !made.readOnly);
+    const next = eventOf(zk, 'session', (made) => !made.readOnly).then(([made]) => [
+      zk.session === made,
+      session.lost.aborted,
+    ]);
     await Promise.all([ensemble.restart(0), ensemble.restart(1)]);
-    const [writable] = await next;
-    expect([writable.readOnly, zk.session === writable, session.lost.aborted]).toEqual([false, true, true]);
+    expect(await next).toEqual([true, true]);
     expect((await zk.set('/kept', bytes('changed'))).version).toBe(1);
     expect((await strict.connected()).readOnly).toBe(false);
   });
