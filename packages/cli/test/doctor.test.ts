@@ -5,6 +5,7 @@ import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { hostname } from 'node:os';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { sleep } from '@nodepool/core';
 import { ZooKeeperChrootError } from '@nodepool/store';
 import { ensurePath, type ZooKeeper } from '@nodepool/zookeeper';
 import { sizeText } from '../src/doctor/disk.js';
@@ -18,6 +19,10 @@ let zooKeeperPort: number;
 let stopZooKeeper: () => Promise<void>;
 /** The offset of the launcher's clock, in seconds. */
 let offset: number;
+/** Milliseconds between a question to the launcher and its answer. */
+let delayMs: number;
+/** Answers that wait for the clock. */
+let delayed: number;
 /** The problems of the launcher; undefined if it has no status page. */
 let reported: readonly unknown[] | undefined;
 
@@ -25,8 +30,12 @@ beforeEach(async () => {
   world = new World();
   await world.start();
   offset = 0;
+  delayMs = 0;
+  delayed = 0;
   reported = [];
-  server = createServer(({ url }, response) => {
+  server = createServer(async ({ url }, response) => {
+    delayed += 1;
+    await sleep(world.clock, delayMs);
     response.sendDate = false;
     response.setHeader('Date', new Date(world.clock.now() + offset * 1000).toUTCString());
     if (url === '/ready') response.end('OK');
@@ -181,6 +190,21 @@ describe('nodepool doctor', () => {
     expect((await examine()).problems).toEqual([
       'warning clocks ZooKeeper: its records have changes that are 30 s in the future of this machine',
     ]);
+  });
+
+  it('takes no slow answer for a wrong clock', async () => {
+    await config();
+    await launcher();
+    delayMs = 9000;
+    const running = world.cli('doctor', '-o', 'json');
+    await world.until(() => delayed === 2);
+    await world.clock.advance(delayMs);
+    await world.until(() => running.code !== undefined);
+    const findings = JSON.parse(running.out.printed) as readonly Finding[];
+    expect(findings.find(({ check }) => check === 'clocks')).toMatchObject({
+      severity: 'ok',
+      reason: 'differs from this machine by less than 11 s',
+    });
   });
 
   it('reports launchers that are not ready, different versions, and labels and providers without launcher', async () => {

@@ -114,20 +114,19 @@ async function withRecords(
     return [];
   });
   if (reading.length > 0) return [...reading, ...(await withoutRecords(context, config))];
-  const asking = clock.now();
+  const asked = clock.now();
   const launchers = launcherUrls(store.components);
   const question = { timeoutMs: LAUNCHER_MS, interrupted };
   const [answers, problems] = await Promise.all([
     askLaunchers(launchers, { ...question, path: '/ready', accept: 'text/plain' }),
     askLaunchers(launchers, { ...question, path: PROBLEMS_PATH, accept: 'application/json' }),
   ]);
-  const asked = (asking + clock.now()) / 2;
   const now = clock.now();
   const isReported = problems.some(({ outcome }) => outcome === 'known');
   const hasBuilder = [...store.components.all('builder')].some(({ component }) => component.hostname === hostname());
   const found = await Promise.all([
     limited(context, 'zookeeper', () => checkLatency(zooKeeper, config.zookeeper, clock)),
-    limited(context, 'clocks', () => checkClocks(store, { answers, asked }, now)),
+    limited(context, 'clocks', () => checkClocks(store, { answers, asked, answered: now }, clock)),
     limited(context, 'programs', async () => checkPrograms({ store, config, ready: answers })),
     limited(context, 'providers', () => checkProviders({ ...context, config, store })),
     limited(context, 'problems', async () =>
