@@ -51,7 +51,7 @@ afterEach(async () => {
 afterAll(async () => {
   await launcher.stop();
   await zooKeeper.stop();
-  await rm(folder, { recursive: true });
+  await rm(folder, { recursive: true, maxRetries: 20 });
 });
 
 async function kill(child: ChildProcess, signal: NodeJS.Signals = 'SIGKILL'): Promise<void> {

@@ -97,7 +97,7 @@ export class GithubSite {
     await Promise.all(this.bridges.filter(({ exit }) => exit === undefined).map((bridge) => bridge.stop()));
     await this.site.stop();
     await this.github.close();
-    rmSync(this.folder, { recursive: true, force: true });
+    rmSync(this.folder, { recursive: true, force: true, maxRetries: 20 });
   }
 }
 

@@ -56,7 +56,7 @@ afterEach(async () => {
 afterAll(async () => {
   await gateway.kill();
   await site.stop();
-  rmSync(folder, { recursive: true });
+  rmSync(folder, { recursive: true, maxRetries: 20 });
 });
 
 function setup(): LauncherSetup {

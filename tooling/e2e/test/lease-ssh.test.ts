@@ -58,7 +58,7 @@ afterAll(async () => {
   await gateway.kill();
   await site.stop();
   await host.kill();
-  rmSync(folder, { recursive: true });
+  rmSync(folder, { recursive: true, maxRetries: 20 });
 }, DEADLINE_MS);
 
 interface Result {

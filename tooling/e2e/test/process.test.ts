@@ -30,7 +30,7 @@ beforeAll(() => {
 afterEach(async () => {
   await Promise.all(programs.splice(0).map((program) => program.kill()));
 });
-afterAll(() => rmSync(folder, { recursive: true }));
+afterAll(() => rmSync(folder, { recursive: true, maxRetries: 20 }));
 
 interface Started {
   readonly program: Program;

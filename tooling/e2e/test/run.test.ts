@@ -36,7 +36,7 @@ beforeAll(async () => {
 
 afterAll(async () => {
   await site.stop();
-  rmSync(folder, { recursive: true });
+  rmSync(folder, { recursive: true, maxRetries: 20 });
 });
 
 function setup(): LauncherSetup {

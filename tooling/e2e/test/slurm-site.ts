@@ -100,7 +100,7 @@ export class SlurmSite {
     await this.munged?.kill();
     await this.gateway.kill();
     await this.site.stop();
-    rmSync(this.folder, { recursive: true, force: true });
+    rmSync(this.folder, { recursive: true, force: true, maxRetries: 20 });
   }
 
   get log(): string {

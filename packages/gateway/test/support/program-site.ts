@@ -128,7 +128,8 @@ export class ProgramSite {
     for (const { child } of this.running.splice(0)) child.kill('SIGKILL');
     for (const { id } of await this.leases()) await this.gateway.client().release(id);
     await this.world.clean();
-    await rm(this.folder, { recursive: true });
+    // The orphans of a killed program may still write.
+    await rm(this.folder, { recursive: true, maxRetries: 20 });
   }
 }
 

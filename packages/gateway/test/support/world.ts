@@ -133,7 +133,7 @@ export class World {
   async stop(): Promise<void> {
     await Promise.all(this.running.map((each) => each.stop()));
     await this.launcher.stop();
-    await rm(this.folder, { recursive: true });
+    await rm(this.folder, { recursive: true, maxRetries: 20 });
   }
 }
 
