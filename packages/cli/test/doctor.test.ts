@@ -1,11 +1,10 @@
 /** `nodepool doctor` on a whole site. */
 
-import { createServer, type Server } from 'node:http';
+import { createServer, type Server, type ServerResponse } from 'node:http';
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { hostname } from 'node:os';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { sleep } from '@nodepool/core';
 import { ZooKeeperChrootError } from '@nodepool/store';
 import { ensurePath, type ZooKeeper } from '@nodepool/zookeeper';
 import { sizeText } from '../src/doctor/disk.js';
@@ -33,15 +32,17 @@ beforeEach(async () => {
   delayMs = 0;
   delayed = 0;
   reported = [];
-  server = createServer(async ({ url }, response) => {
+  server = createServer(({ url }, response) => {
     delayed += 1;
-    await sleep(world.clock, delayMs);
+    world.clock.schedule(delayMs, () => answer(url, response));
+  });
+  const answer = (url: string | undefined, response: ServerResponse): void => {
     response.sendDate = false;
     response.setHeader('Date', new Date(world.clock.now() + offset * 1000).toUTCString());
     if (url === '/ready') response.end('OK');
     else if (reported === undefined) response.writeHead(404).end('no such page');
     else response.end(JSON.stringify({ launcher: { hostname: 'nl01' }, problems: reported }));
-  });
+  };
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   const fake = await fakeZooKeeper(SRVR);
