@@ -245,7 +245,7 @@ export class RequestFulfilment {
       if (outcome.evidence === 'ready') recordDecision(this.pool, id, 'launched a node', tried);
     } else {
       const { kind, failure } = outcome;
-      const ended = failure.code === 'aborted' ? 'ended the try of an offer' : 'tried an offer that failed';
+      const ended = failure.code === 'aborted' ? 'ended a launch attempt' : 'tried an offer that failed';
       const decision = kind === 'retrying' ? 'a step of a launch failed and is repeated' : ended;
       recordDecision(this.pool, id, decision, `${tried}: ${failure.message}`);
     }
