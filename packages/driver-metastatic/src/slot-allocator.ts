@@ -10,6 +10,7 @@ import {
   type BackingNodes,
   type Call,
   type DriverError,
+  type Node,
   type NodeRequest,
   type ProviderContext,
   type Reconciled,
@@ -191,12 +192,31 @@ export class SlotAllocator {
     if (this.races > 0 && this.races <= MAX_RACES) return { requeueAfterMs: LOST_RACE_MS };
     this.failedRequests.report(backing.requests(), this.waiters);
     await this.planRequests();
-    await this.releases.releaseDue(this.backings(), this.yielding(this.backings()).nodes, this.call, this.now);
+    const { nodes, forRequests } = this.yielding(this.backings());
+    await this.withdrawFree(forRequests);
+    await this.releases.releaseDue(this.backings(), nodes, this.call, this.now);
     return this.nextRound(isBehind || this.work.isUnsettled ? LOST_RACE_MS : Infinity);
   }
 
   private settle(): Promise<void> {
     return this.work.settle(() => this.options.backing.refresh(this.call));
+  }
+
+  /** Withdraws the ready nodes of backing nodes that have no others, and whose place a request of another label needs. */
+  private async withdrawFree(yielding: ReadonlySet<string>): Promise<void> {
+    if (yielding.size === 0) return;
+    const { backing } = this.options;
+    const free = new Set(backing.users().flatMap((node) => (isFree(node) ? [node.id] : [])));
+    for (const { id, used } of this.backings()) {
+      const nodes = [...used.values()].map(({ node }) => node);
+      if (!yielding.has(id) || nodes.length === 0 || !nodes.every((node) => free.has(node))) continue;
+      if (this.work.isWaiting(id)) continue;
+      const what = 'Ready nodes could not be withdrawn';
+      const reason = `a request needs the place of its backing node ${id} in the full pools`;
+      await this.work.run(id, what, { node_id: id, nodes }, async () => {
+        for (const node of nodes) await backing.withdraw(node, reason, this.call);
+      });
+    }
   }
 
   private async planRequests(): Promise<void> {
@@ -365,4 +385,9 @@ export class SlotAllocator {
     const requeueAfterMs = Math.min(next - this.now, this.work.nextRetryMs, withinMs);
     return requeueAfterMs === Infinity ? 'done' : { requeueAfterMs };
   }
+}
+
+/** Returns true for a node that no request has, e.g. one of `min-ready`. */
+function isFree({ state, allocated_to: request }: Node): boolean {
+  return state === 'ready' && request === null;
 }

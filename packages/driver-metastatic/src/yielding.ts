@@ -1,6 +1,6 @@
 /** Backing nodes that one label gives up for another one, because their common pools are full. Pure functions. */
 
-import type { Node } from '@nodepool/core';
+import { MIN_READY_REQUESTOR, type Node } from '@nodepool/core';
 import type { BackingSettings } from './config.js';
 import { unplacedUsers } from './demand.js';
 import { launchedAt, type Backing } from './slots.js';
@@ -26,6 +26,8 @@ export interface YieldState {
 export interface Yielding {
   /** Ids of the backing nodes that get no further nodes, and are released without any. */
   readonly nodes: ReadonlySet<string>;
+  /** Ids of those for whose place a request waits: their ready nodes that no request has are withdrawn. */
+  readonly forRequests: ReadonlySet<string>;
   /** Unix milliseconds at which further launches have waited long enough; `Infinity` if there are none. */
   readonly nextAt: number;
 }
@@ -36,6 +38,7 @@ export interface Yielding {
  */
 export function yielding({ settings, backings, users, isUsable, capacityOf, now }: YieldState): Yielding {
   const nodes = new Set<string>();
+  const forRequests = new Set<string>();
   let nextAt = Infinity;
   const byBackingLabel = new Map<string, string[]>();
   for (const [label, { backingLabel }] of settings) {
@@ -55,13 +58,17 @@ export function yielding({ settings, backings, users, isUsable, capacityOf, now 
       );
     const [oldest] = held.toSorted((a, b) => keptUntil(a) - keptUntil(b) || (a.id < b.id ? -1 : 1));
     if (oldest === undefined) continue;
-    for (const { type, created_time: created, state_time: since } of unplacedUsers(users, backings)) {
+    for (const { type, requestor, created_time: created, state_time: since } of unplacedUsers(users, backings)) {
       const [label = ''] = type;
       if (having.has(label) || !labels.includes(label)) continue;
       const dueAt = Math.max((created ?? since) * 1000 + YIELD_AFTER_MS, keptUntil(oldest));
       if (dueAt > now) nextAt = Math.min(nextAt, dueAt);
-      else nodes.add(oldest.id);
+      else {
+        nodes.add(oldest.id);
+        // Two labels would otherwise delete each other's ready nodes in turn.
+        if (requestor !== MIN_READY_REQUESTOR) forRequests.add(oldest.id);
+      }
     }
   }
-  return { nodes, nextAt };
+  return { nodes, forRequests, nextAt };
 }

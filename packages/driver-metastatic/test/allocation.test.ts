@@ -1,7 +1,7 @@
 /** Slots, attempts and backing nodes through the driver's provider. */
 
 import { describe, expect, it } from '@jest/globals';
-import { slotPlaceOf, type JsonObject } from '@nodepool/core';
+import { MIN_READY_REQUESTOR, slotPlaceOf, type JsonObject, type Node } from '@nodepool/core';
 import { instanceTags } from '@nodepool/driver-kit';
 import { slots } from './sections.js';
 import { dataWith, ONE, open, OWNER, THREE, TWO, withLabel } from './world.js';
@@ -278,6 +278,30 @@ describe('a label without backing nodes', () => {
     await provider.end(provider.begin(TWO));
     expect(used().filter((nodes) => nodes.includes(TWO))).toHaveLength(1);
     waiting.catch(() => undefined);
+    await provider.stop();
+  });
+
+  it.each<[string, Partial<Node>, Partial<Node>[], boolean]>([
+    ['takes the place of ready nodes that no request has', {}, [{}, {}], true],
+    ['does not take their place for min-ready', { requestor: MIN_READY_REQUESTOR }, [{}], false],
+    ['waits while one of them is allocated', {}, [{}, { allocated_to: '200-0000000009' }], false],
+    ['waits while one of them is in use', {}, [{}, { state: 'in-use' }], false],
+    ['waits while one of them is held', {}, [{}, { state: 'hold' }], false],
+  ])('%s', async (_, waitingFor, present, yields) => {
+    const { provider, backing, pass, seconds } = await open(twoLabels(), (world) => {
+      const nodes = present.map((facts, slot) => ({ id: `000000020${slot}`, state: 'ready' as const, ...facts, slot }));
+      const used = new Map(nodes.map(({ id: node, slot }) => [slot, { node, attempt: 'attempt-1' }]));
+      world.backing.add(OWNER, { user_data: dataWith({ slots: 2, launched: world.seconds() - 200, used }) });
+      for (const node of nodes) world.backing.launching({ ...node, provider: 'meta', type: ['small'] });
+      world.backing.capacities.set('large', 1);
+      world.backing.bootMs = 3_600_000;
+    });
+    await pass(60_000);
+    expect(backing.withdrawn).toEqual([]);
+    backing.launching({ id: ONE, provider: 'meta', pool: 'main', type: ['tiny'], created_time: seconds(), ...waitingFor });
+    provider.begin(ONE, { label: 'tiny' }).catch(() => undefined);
+    await pass(70_000);
+    expect(backing.withdrawn).toEqual(yields ? ['0000000200', '0000000201'] : []);
     await provider.stop();
   });
 

@@ -126,6 +126,23 @@ describe('nodes on backing nodes', () => {
     expect(backings().size).toBe(1);
   });
 
+  it('that are ready without a request make room for a request of another label in a full backing pool', async () => {
+    const labels = ['small', 'other'].map((name) => ({ name, 'backing-label': 'large', 'max-parallel-jobs': 2 }));
+    const section = { name: 'meta', driver: 'metastatic', pools: [{ name: 'main', labels }] };
+    const ready = { name: 'small', minReady: 2, maxReadyAgeMs: Infinity, maxIdleMs: Infinity };
+    const cloud = provider('cloud', [pool('main', ['large'], { 'max-servers': 1 })]);
+    await start({ ...backed(section, [cloud]), labels: new Map([['small', ready as never]]) });
+    await world.until('two nodes are ready', () => places().length === 2);
+    await world.clock.advance(60_000);
+    const other = await world.served(['other']);
+    await world.giveBack(other);
+    // Ready nodes of the other label wait their turn.
+    await world.until('two nodes are ready again', () => {
+      const nodes = [...world.nodes().values()].filter(({ provider: name }) => name === 'meta');
+      return nodes.length === 2 && nodes.every(({ state }) => state === 'ready');
+    });
+  });
+
   it('of several launchers never share a slot, and their launchers request no surplus', async () => {
     for (const seed of [1, 2, 3]) {
       newWorld(seed, 20);

@@ -45,6 +45,11 @@ export interface BackingNodes {
    * nothing, if the node is not in this version any more.
    */
   release(node: BackingNode, call: Call): Promise<boolean>;
+  /**
+   * Deletes a node of the provider itself, one of `users`, which is ready and which no request has; its slot then becomes
+   * free. Resolves with false, changing nothing, if it is not free any more.
+   */
+  withdraw(nodeId: string, reason: string, call: Call): Promise<boolean>;
   /** Calls the listener after each change of the results of this object. The returned function removes it. */
   onChange(listener: () => void): () => void;
 }

@@ -21,6 +21,8 @@ import {
 import { LostOwnershipError, requestPath, type Change, type NodeEntry, type RequestEntry } from '@nodepool/store';
 import { isZooKeeperError, type CallOptions, type HeldLock } from '@nodepool/zookeeper';
 import { unixSeconds, type LauncherContext } from '../context.js';
+import { deleteFreeNode } from '../deletion/delete-free-node.js';
+import { isFree } from './supplied-slots.js';
 
 /** Priority of backing requests, as that of the Python Nodepool. */
 const PRIORITY = 100;
@@ -194,6 +196,15 @@ export class SharedBackingNodes implements BackingNodes {
     );
     if (isReleased) this.forget(node.node.id);
     return isReleased;
+  }
+
+  async withdraw(nodeId: string, reason: string): Promise<boolean> {
+    const { context, provider } = this;
+    const entry = context.store.nodes.get(nodeId);
+    if (entry === undefined || entry.node.provider !== provider || !isFree(entry)) return false;
+    if (!(await deleteFreeNode(context, entry, provider, reason))) return false;
+    context.log.info('Withdrew a ready node', { node_id: nodeId, provider, reason });
+    return true;
   }
 
   onChange(listener: () => void): () => void {
