@@ -202,7 +202,7 @@ export class SlotAllocator {
     return this.work.settle(() => this.options.backing.refresh(this.call));
   }
 
-  /** Withdraws the ready nodes of backing nodes that have no others, and whose place a request of another label needs. */
+  /** Withdraws the ready nodes of these backing nodes if no request has any of them. */
   private async withdrawFree(yielding: ReadonlySet<string>): Promise<void> {
     if (yielding.size === 0) return;
     const { backing } = this.options;

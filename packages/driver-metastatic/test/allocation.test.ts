@@ -290,7 +290,9 @@ describe('a label without backing nodes', () => {
   ])('%s', async (_, waitingFor, present, yields) => {
     const { provider, backing, pass, seconds } = await open(twoLabels(), (world) => {
       const nodes = present.map((facts, slot) => ({ id: `000000020${slot}`, state: 'ready' as const, ...facts, slot }));
-      const used = new Map(nodes.map(({ id: node, slot }) => [slot, { node, attempt: 'attempt-1' }]));
+      const used = new Map(
+        nodes.map(({ id: node, slot }) => [slot, { node, attempt: 'attempt-1', pool: 'main', installation: null }]),
+      );
       world.backing.add(OWNER, { user_data: dataWith({ slots: 2, launched: world.seconds() - 200, used }) });
       for (const node of nodes) world.backing.launching({ ...node, provider: 'meta', type: ['small'] });
       world.backing.capacities.set('large', 1);
@@ -298,7 +300,14 @@ describe('a label without backing nodes', () => {
     });
     await pass(60_000);
     expect(backing.withdrawn).toEqual([]);
-    backing.launching({ id: ONE, provider: 'meta', pool: 'main', type: ['tiny'], created_time: seconds(), ...waitingFor });
+    backing.launching({
+      id: ONE,
+      provider: 'meta',
+      pool: 'main',
+      type: ['tiny'],
+      created_time: seconds(),
+      ...waitingFor,
+    });
     provider.begin(ONE, { label: 'tiny' }).catch(() => undefined);
     await pass(70_000);
     expect(backing.withdrawn).toEqual(yields ? ['0000000200', '0000000201'] : []);

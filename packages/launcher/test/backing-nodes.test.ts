@@ -375,6 +375,34 @@ describe('backing nodes', () => {
     shared.close();
   });
 
+  it('lose their ready nodes that no request has, but no look-alikes', async () => {
+    const decisions = new DecisionLog({ clock: world.clock });
+    const { store } = await start();
+    const [own = '', allocated = '', held = ''] = nodesOf(await world.served(['small', 'small', 'small']));
+    const locked = nodesOf(await world.served(['small']))[0] ?? '';
+    const foreign = nodesOf(await world.served(['large']))[0] ?? '';
+    const { clock, random, log } = world;
+    const context = { store, clock, random, log, decisions, tasks: new TaskSupervisor(clock, () => undefined) };
+    const shared = new SharedBackingNodes(context as never, 'meta', OWNER);
+    const state = (id: string): unknown => world.nodes().get(id)?.['state'];
+    const change = async (id: string, fields: object): Promise<void> => {
+      const entry = store.nodes.get(id);
+      const handle = entry && (await world.during(store.nodes.tryLock(id, { from: entry, change: fields })));
+      if (handle === undefined) throw new Error(`node ${id} cannot be changed`);
+      if (id !== locked) await world.during(handle.release());
+    };
+    for (const id of [own, locked, foreign]) await change(id, { allocated_to: null });
+    await change(held, { allocated_to: null, state: 'hold' });
+    const call = { signal: new AbortController().signal, deadline: Infinity, log };
+    for (const id of [allocated, held, locked, foreign, '0000000999']) {
+      expect(await world.during(shared.withdraw(id, 'a test', call))).toBe(false);
+    }
+    expect([allocated, held, locked, foreign].map(state)).toEqual(['ready', 'hold', 'ready', 'ready']);
+    expect(await world.during(shared.withdraw(own, 'a test', call))).toBe(true);
+    await world.until('it is deleted', () => state(own) === undefined);
+    shared.close();
+  });
+
   it('of a provider that was removed are released once none of its nodes exists', async () => {
     const { launcher } = await start();
     const request = await world.served(['small']);

@@ -46,8 +46,8 @@ export interface BackingNodes {
    */
   release(node: BackingNode, call: Call): Promise<boolean>;
   /**
-   * Deletes a node of the provider itself, one of `users`, which is ready and which no request has; its slot then becomes
-   * free. Resolves with false, changing nothing, if it is not free any more.
+   * Deletes a ready node of the provider itself that no request has, so that its slot becomes free. Resolves with false,
+   * changing nothing, if it is not such a node any more.
    */
   withdraw(nodeId: string, reason: string, call: Call): Promise<boolean>;
   /** Calls the listener after each change of the results of this object. The returned function removes it. */

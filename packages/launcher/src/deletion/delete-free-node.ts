@@ -1,5 +1,6 @@
 import type { NodeData } from '@nodepool/core';
 import type { NodeEntry } from '@nodepool/store';
+import type { CallOptions } from '@nodepool/zookeeper';
 import type { LauncherContext } from '../context.js';
 
 /** Marks the node as `deleting`, with `change`, for `Deletions`. Returns false if it is locked or not as in `entry`. */
@@ -9,10 +10,12 @@ export async function deleteFreeNode(
   by: string,
   reason: string,
   change: Partial<NodeData> = {},
+  options: CallOptions = {},
 ): Promise<boolean> {
-  const handle = await store.nodes.tryLock(entry.id, { from: entry, change: { ...change, state: 'deleting' } });
+  const deletion = { from: entry, change: { ...change, state: 'deleting' as const } };
+  const handle = await store.nodes.tryLock(entry.id, { ...deletion, ...options });
   if (handle === undefined) return false;
   decisions.record('node', entry.id, by, 'to be deleted', reason);
-  await handle.release();
+  await handle.release(undefined, options);
   return true;
 }

@@ -198,11 +198,11 @@ export class SharedBackingNodes implements BackingNodes {
     return isReleased;
   }
 
-  async withdraw(nodeId: string, reason: string): Promise<boolean> {
+  async withdraw(nodeId: string, reason: string, call: Call): Promise<boolean> {
     const { context, provider } = this;
     const entry = context.store.nodes.get(nodeId);
     if (entry === undefined || entry.node.provider !== provider || !isFree(entry)) return false;
-    if (!(await deleteFreeNode(context, entry, provider, reason))) return false;
+    if (!(await deleteFreeNode(context, entry, provider, reason, {}, this.limits(call)))) return false;
     context.log.info('Withdrew a ready node', { node_id: nodeId, provider, reason });
     return true;
   }

@@ -341,6 +341,22 @@ export const DRIVER_METASTATIC: readonly Mutation[] = [
       tests: ['backing-nodes.test.ts'],
     },
     {
+      id: 'backing-withdraws-foreign',
+      file: 'supply/shared-backing-nodes.ts',
+      find: 'entry.node.provider !== provider || ',
+      replace: '',
+      breaks: 'A provider withdraws only its own nodes.',
+      tests: ['backing-nodes.test.ts'],
+    },
+    {
+      id: 'backing-withdraws-held',
+      file: 'supply/shared-backing-nodes.ts',
+      find: ' || !isFree(entry)) return false;',
+      replace: ') return false;',
+      breaks: 'Only ready nodes that no request has are withdrawn.',
+      tests: ['backing-nodes.test.ts'],
+    },
+    {
       id: 'backing-unreadable-lost',
       file: 'supply/shared-backing-nodes.ts',
       find: 'for (const id of new Set([...this.locks.keys(), ...this.unreadable.keys()])) {',
