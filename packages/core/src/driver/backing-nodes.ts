@@ -46,7 +46,7 @@ export interface BackingNodes {
    */
   release(node: BackingNode, call: Call): Promise<boolean>;
   /**
-   * Deletes a ready node of the provider itself that no request has, so that its slot becomes free. Resolves with false,
+   * Deletes a ready node of the provider itself that no request has, and thereby frees its slot. Resolves with false,
    * changing nothing, if it is not such a node any more.
    */
   withdraw(nodeId: string, reason: string, call: Call): Promise<boolean>;
