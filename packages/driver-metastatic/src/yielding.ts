@@ -26,7 +26,7 @@ export interface YieldState {
 export interface Yielding {
   /** Ids of the backing nodes that get no further nodes, and are released without any. */
   readonly nodes: ReadonlySet<string>;
-  /** Ids of those for whose place a request waits: their ready nodes that no request has are withdrawn. */
+  /** Ids of those for whose place a request waits: their ready nodes make room for it. */
   readonly forRequests: ReadonlySet<string>;
   /** Unix milliseconds at which further launches have waited long enough; `Infinity` if there are none. */
   readonly nextAt: number;
@@ -47,8 +47,9 @@ export function yielding({ settings, backings, users, isUsable, capacityOf, now 
   for (const [backingLabel, labels] of byBackingLabel) {
     if (labels.length < 2) continue;
     const held = backings.filter(({ data }) => labels.includes(data.label));
-    // A node that gets no further nodes makes room soon.
-    if (held.length < capacityOf(backingLabel) || !held.every(isUsable)) continue;
+    const capacity = capacityOf(backingLabel);
+    // A node that gets no further nodes makes room soon. Pools that are drained have no room for a new one.
+    if (held.length < capacity || capacity === 0 || !held.every(isUsable)) continue;
     const having = new Set(held.map(({ data }) => data.label));
     const keptUntil = (each: Backing): number =>
       Math.max(

@@ -377,7 +377,7 @@ describe('backing nodes', () => {
 
   it('lose their ready nodes that no request has, but no look-alikes', async () => {
     const decisions = new DecisionLog({ clock: world.clock });
-    const { store } = await start();
+    const { store } = await start(backed(meta({}, { 'max-servers': 4 })));
     const [own = '', allocated = '', held = ''] = nodesOf(await world.served(['small', 'small', 'small']));
     const locked = nodesOf(await world.served(['small']))[0] ?? '';
     const foreign = nodesOf(await world.served(['large']))[0] ?? '';
@@ -394,11 +394,17 @@ describe('backing nodes', () => {
     for (const id of [own, locked, foreign]) await change(id, { allocated_to: null });
     await change(held, { allocated_to: null, state: 'hold' });
     const call = { signal: new AbortController().signal, deadline: Infinity, log };
-    for (const id of [allocated, held, locked, foreign, '0000000999']) {
-      expect(await world.during(shared.withdraw(id, 'a test', call))).toBe(false);
-    }
+    const withdrawn = (id: string): Promise<boolean> => world.during(shared.withdraw(id, 'a test', call));
+    for (const id of [allocated, held, locked, foreign, '0000000999']) expect(await withdrawn(id)).toBe(false);
     expect([allocated, held, locked, foreign].map(state)).toEqual(['ready', 'hold', 'ready', 'ready']);
-    expect(await world.during(shared.withdraw(own, 'a test', call))).toBe(true);
+    // A request that waits for further nodes, for which the pool has no room.
+    const waiting = await world.submit(new Array<string>(4).fill('small'));
+    await world.clock.advance(1000);
+    expect(store.requests.get(waiting)?.request.state).toBe('requested');
+    expect(await withdrawn(own)).toBe(false);
+    await world.during(world.requestor.withdraw(waiting));
+    await world.until('the request is gone', () => store.requests.get(waiting) === undefined);
+    expect(await withdrawn(own)).toBe(true);
     await world.until('it is deleted', () => state(own) === undefined);
     shared.close();
   });
