@@ -1,4 +1,4 @@
-/** Measures the launcher against its targets and prints one table. */
+/** Measures the launcher and prints one table. */
 
 import { loadavg } from 'node:os';
 import { parseArgs } from 'node:util';
@@ -12,7 +12,7 @@ import { renderTable, type Row } from './table.js';
 
 const HELP = `Usage: pnpm bench [options]
 
-Measures the launcher against its targets and prints one table. Takes minutes; stderr says what is measured.
+Measures the launcher and prints one table. Takes minutes; stderr says what is measured.
 
   --data memory|disk   where ZooKeeper keeps its data: /dev/shm, or the folder for temporary files (default)
   --only a,b,…         only these measurements, by the letter in front of them
@@ -84,16 +84,16 @@ function memoryRows(measured: readonly MeasuredLauncher[]): Row[] {
 
 /** Returns rows with the worst delays, which name their measurements, and a row of each measurement. */
 function eventLoopRows(loops: readonly MeasuredLoop[]): Row[] {
-  const worst = (title: string, of: Exclude<keyof MeasuredLoop, 'what'>, target: number | undefined): Row[] => {
+  const worst = (title: string, of: Exclude<keyof MeasuredLoop, 'what'>): Row[] => {
     const [first] = [...loops].sort((a, b) => b[of] - a[of]);
-    return first === undefined ? [] : [row(`${title} (${first.what})`, first[of], target, milliseconds, '-')];
+    return first === undefined ? [] : [row(`${title} (${first.what})`, first[of], undefined, milliseconds, '-')];
   };
   return [
-    ...worst('i  delay of the event loop, worst p99', 'p99', 50),
-    ...worst('   … longest', 'max', 150),
-    ...worst('   … worst p99 without waits for a processor', 'ownP99', 50),
-    ...worst('   … longest without waits for a processor', 'ownMax', 150),
-    ...worst('   … processor time of the longest turn', 'busiest', 150),
+    ...worst('i  delay of the event loop, worst p99', 'p99'),
+    ...worst('   … longest', 'max'),
+    ...worst('   … worst p99 without waits for a processor', 'ownP99'),
+    ...worst('   … longest without waits for a processor', 'ownMax'),
+    ...worst('   … processor time of the longest turn', 'busiest'),
     ...loops.map(({ what, p99, max, ownP99, ownMax, busiest }) => {
       const measured = [p99, max, ownP99, ownMax, busiest].map((ms) => ms.toFixed(0)).join(', ');
       const title = `   … p99, longest, the same without waits, longest turn: ${what}`;

@@ -116,8 +116,8 @@ async function poolsOf(site: ManyPools, options: EnvironmentOptions): Promise<Ou
     const { max = Infinity, busiest = Infinity } = facts.eventLoopDelays[index] ?? {};
     const title = `o  ${what}, 5,000 requests: longest delay of the event loop ${phase}`;
     return [
-      row(title, max, 150, milliseconds, '-'),
-      row('   … processor time of the longest turn', busiest, 150, milliseconds, '-'),
+      row(title, max, undefined, milliseconds, '-'),
+      row('   … processor time of the longest turn', busiest, undefined, milliseconds, '-'),
     ];
   });
   return {

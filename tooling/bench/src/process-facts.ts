@@ -26,9 +26,18 @@ export function residentBytes(pid: number): number {
   return memoryFact(pid, 'VmRSS');
 }
 
+/** Returns how often the main thread of a process has waited and was woken up. */
+export function wakeUps(pid: number): number {
+  return statusFact(pid, 'voluntary_ctxt_switches');
+}
+
 function memoryFact(pid: number, field: string): number {
+  return statusFact(pid, field) * 1024;
+}
+
+function statusFact(pid: number, field: string): number {
   const status = readFileSync(`/proc/${pid}/status`, 'utf8');
-  const kilobytes = new RegExp(`^${field}:\\s+(\\d+) kB$`, 'm').exec(status)?.[1];
-  if (kilobytes === undefined) throw new Error(`/proc/${pid}/status has no ${field}`);
-  return Number(kilobytes) * 1024;
+  const value = new RegExp(`^${field}:\\s+(\\d+)`, 'm').exec(status)?.[1];
+  if (value === undefined) throw new Error(`/proc/${pid}/status has no ${field}`);
+  return Number(value);
 }
