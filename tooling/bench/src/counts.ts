@@ -1,4 +1,4 @@
-/** Counts the exchange of a launcher with ZooKeeper and its wake-ups, which other load on the machine does not change. */
+/** Counts the exchange of a launcher with ZooKeeper and its wake-ups, which depend little on the machine. */
 
 import { sleep, systemClock } from '@nodepool/core';
 import type { BenchmarkEnvironment } from './environment.js';
