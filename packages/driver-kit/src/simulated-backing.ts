@@ -53,9 +53,6 @@ export class SimulatedBackingNodes {
   /** Ids of released nodes, in order, each with the data at its release. */
   readonly released: { readonly id: string; readonly userData: JsonValue }[] = [];
 
-  /** Ids of withdrawn nodes, in order. */
-  readonly withdrawn: string[] = [];
-
   constructor(private readonly clock: Clock) {}
 
   /** Makes the next requests fail. */
@@ -171,15 +168,6 @@ export class SimulatedBackingNodes {
         if (!isReleased) return false;
         this.records.delete(node.node.id);
         this.released.push({ id: node.node.id, userData: node.node.user_data });
-        this.changed();
-        return true;
-      },
-      withdraw: async (id, reason, { signal }) => {
-        await this.exchange(signal);
-        const node = this.users.get(id);
-        if (node?.provider !== provider || node.state !== 'ready' || node.allocated_to !== null) return false;
-        this.users.set(id, { ...node, state: 'deleting', comment: reason });
-        this.withdrawn.push(id);
         this.changed();
         return true;
       },

@@ -6,12 +6,10 @@
 
 import {
   printBackingData,
-  slotPlaceOf,
   WorkQueue,
   type BackingNodes,
   type Call,
   type DriverError,
-  type Node,
   type NodeRequest,
   type ProviderContext,
   type Reconciled,
@@ -49,10 +47,6 @@ const LOST_RACE_MS = 50;
 const MAX_RACES = 20;
 /** Time for which a slot remains free for an older launch of another launcher, milliseconds. */
 const RESERVED_MS = 3000;
-/** Delay of the next attempt to withdraw ready nodes that are locked, or that a request waits for, milliseconds. */
-const WITHDRAW_RETRY_MS = 10_000;
-/** Recorded reason of a backing node that gets no further nodes for the sake of another label. */
-const MAKES_ROOM = 'a request of another label needs its place in the full pools';
 /** Key of the only item of the queue. */
 const SLOTS = 'slots';
 
@@ -197,42 +191,12 @@ export class SlotAllocator {
     if (this.races > 0 && this.races <= MAX_RACES) return { requeueAfterMs: LOST_RACE_MS };
     this.failedRequests.report(backing.requests(), this.waiters);
     await this.planRequests();
-    const { nodes, forRequests } = this.yielding(this.backings());
-    await this.releases.releaseDue(this.backings(), nodes, this.call, this.now);
-    await this.makeRoom(forRequests);
+    await this.releases.releaseDue(this.backings(), this.yielding(this.backings()).nodes, this.call, this.now);
     return this.nextRound(isBehind || this.work.isUnsettled ? LOST_RACE_MS : Infinity);
   }
 
   private settle(): Promise<void> {
     return this.work.settle(() => this.options.backing.refresh(this.call));
-  }
-
-  /**
-   * Closes those of the given backing nodes whose nodes are all ready and without a request, and withdraws the nodes of
-   * closed ones. A closed one gets no nodes from any launcher, whatever labels that has.
-   */
-  private async makeRoom(yielding: ReadonlySet<string>): Promise<void> {
-    const { backing } = this.options;
-    const { call } = this;
-    for (const each of this.backings()) {
-      const { id } = each;
-      if (!yielding.has(id) && !makesRoom(each)) continue;
-      const nodes = this.freeNodes(each);
-      if (nodes.length === 0 || this.work.isWaiting(id)) continue;
-      if (makesRoom(each)) {
-        await this.work.run(id, 'Ready nodes could not be withdrawn', { node_id: id, nodes }, () =>
-          Promise.all(nodes.map((node) => backing.withdraw(node, `backing node ${id}: ${MAKES_ROOM}`, call))),
-        );
-      } else this.fail(id, MAKES_ROOM);
-    }
-  }
-
-  /** Returns the nodes of a backing node if all of them are ready and without a request; otherwise none. */
-  private freeNodes({ id, used }: Backing): readonly string[] {
-    if (used.size === 0) return [];
-    const users = new Map(this.options.backing.users().map((node) => [node.id, node]));
-    const nodes = [...used.values()].map(({ node }) => node);
-    return nodes.every((node) => isFreeOn(users.get(node), id)) ? nodes : [];
   }
 
   private async planRequests(): Promise<void> {
@@ -397,20 +361,8 @@ export class SlotAllocator {
       ...this.reservations.values(),
     ];
     for (const request of requests) if (request.state === 'failed') times.push(refusedUntil(request));
-    if (backings.some((each) => makesRoom(each) && each.used.size > 0)) times.push(this.now + WITHDRAW_RETRY_MS);
     const next = Math.min(...times.filter((time) => time > this.now));
     const requeueAfterMs = Math.min(next - this.now, this.work.nextRetryMs, withinMs);
     return requeueAfterMs === Infinity ? 'done' : { requeueAfterMs };
   }
-}
-
-/** Returns true for a backing node whose ready nodes make room for a request of another label. */
-function makesRoom({ data }: Backing): boolean {
-  return data.failed && data.reason === MAKES_ROOM;
-}
-
-/** Returns true for a ready node on the backing node that no request has, e.g. one of `min-ready`. */
-function isFreeOn(node: Node | undefined, backingId: string): boolean {
-  if (node?.state !== 'ready' || node.allocated_to !== null) return false;
-  return slotPlaceOf(node)?.backingNode === backingId;
 }

@@ -1,6 +1,6 @@
 /** Backing nodes that one label gives up for another one, because their common pools are full. Pure functions. */
 
-import { MIN_READY_REQUESTOR, type Node } from '@nodepool/core';
+import type { Node } from '@nodepool/core';
 import type { BackingSettings } from './config.js';
 import { unplacedUsers } from './demand.js';
 import { launchedAt, type Backing } from './slots.js';
@@ -26,8 +26,6 @@ export interface YieldState {
 export interface Yielding {
   /** Ids of the backing nodes that get no further nodes, and are released without any. */
   readonly nodes: ReadonlySet<string>;
-  /** Ids of those for whose place a request waits: their ready nodes make room for it. */
-  readonly forRequests: ReadonlySet<string>;
   /** Unix milliseconds at which further launches have waited long enough; `Infinity` if there are none. */
   readonly nextAt: number;
 }
@@ -38,7 +36,6 @@ export interface Yielding {
  */
 export function yielding({ settings, backings, users, isUsable, capacityOf, now }: YieldState): Yielding {
   const nodes = new Set<string>();
-  const forRequests = new Set<string>();
   let nextAt = Infinity;
   const byBackingLabel = new Map<string, string[]>();
   for (const [label, { backingLabel }] of settings) {
@@ -47,9 +44,8 @@ export function yielding({ settings, backings, users, isUsable, capacityOf, now 
   for (const [backingLabel, labels] of byBackingLabel) {
     if (labels.length < 2) continue;
     const held = backings.filter(({ data }) => labels.includes(data.label));
-    const capacity = capacityOf(backingLabel);
-    // A node that gets no further nodes makes room soon. Pools that are drained have no room for a new one.
-    if (held.length < capacity || capacity === 0 || !held.every(isUsable)) continue;
+    // A node that gets no further nodes makes room soon.
+    if (held.length < capacityOf(backingLabel) || !held.every(isUsable)) continue;
     const having = new Set(held.map(({ data }) => data.label));
     const keptUntil = (each: Backing): number =>
       Math.max(
@@ -59,17 +55,13 @@ export function yielding({ settings, backings, users, isUsable, capacityOf, now 
       );
     const [oldest] = held.toSorted((a, b) => keptUntil(a) - keptUntil(b) || (a.id < b.id ? -1 : 1));
     if (oldest === undefined) continue;
-    for (const { type, requestor, created_time: created, state_time: since } of unplacedUsers(users, backings)) {
+    for (const { type, created_time: created, state_time: since } of unplacedUsers(users, backings)) {
       const [label = ''] = type;
       if (having.has(label) || !labels.includes(label)) continue;
       const dueAt = Math.max((created ?? since) * 1000 + YIELD_AFTER_MS, keptUntil(oldest));
       if (dueAt > now) nextAt = Math.min(nextAt, dueAt);
-      else {
-        nodes.add(oldest.id);
-        // Two labels would otherwise delete each other's ready nodes in turn.
-        if (requestor !== MIN_READY_REQUESTOR) forRequests.add(oldest.id);
-      }
+      else nodes.add(oldest.id);
     }
   }
-  return { nodes, forRequests, nextAt };
+  return { nodes, nextAt };
 }

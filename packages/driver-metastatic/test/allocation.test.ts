@@ -1,10 +1,10 @@
 /** Slots, attempts and backing nodes through the driver's provider. */
 
 import { describe, expect, it } from '@jest/globals';
-import { MIN_READY_REQUESTOR, slotPlaceOf, type JsonObject, type Node } from '@nodepool/core';
+import { slotPlaceOf, type JsonObject } from '@nodepool/core';
 import { instanceTags } from '@nodepool/driver-kit';
 import { slots } from './sections.js';
-import { dataWith, ONE, open, OWNER, THREE, TWO, withLabel, type World } from './world.js';
+import { dataWith, ONE, open, OWNER, THREE, TWO, withLabel } from './world.js';
 
 describe('launch attempts', () => {
   it('of an interrupted launch have one slot', async () => {
@@ -279,71 +279,6 @@ describe('a label without backing nodes', () => {
     expect(used().filter((nodes) => nodes.includes(TWO))).toHaveLength(1);
     waiting.catch(() => undefined);
     await provider.stop();
-  });
-
-  /** Opens a provider whose label `small` has the given nodes on the only backing node that the pools allow. */
-  const openFull = (present: readonly Partial<Node>[], capacity = 1): Promise<World> =>
-    open(twoLabels(), ({ backing, seconds }) => {
-      const nodes = present.map((facts, slot) => ({ id: `000000020${slot}`, state: 'ready' as const, ...facts, slot }));
-      const used = new Map(
-        nodes.map(({ id: node, slot }) => [slot, { node, attempt: 'attempt-1', pool: 'main', installation: null }]),
-      );
-      const { id } = backing.add(OWNER, { user_data: dataWith({ slots: 2, launched: seconds() - 200, used }) });
-      for (const node of nodes) {
-        const place = { backing_node: id, slot: node.slot };
-        backing.launching({ provider: 'meta', type: ['small'], driver_data: place, ...node });
-      }
-      backing.capacities.set('large', capacity);
-      backing.bootMs = 3_600_000;
-    });
-
-  it.each<[string, Partial<Node>, Partial<Node>[], number, boolean]>([
-    ['takes the place of ready nodes that no request has', {}, [{}, {}], 1, true],
-    ['does not take their place for min-ready', { requestor: MIN_READY_REQUESTOR }, [{}], 1, false],
-    ['waits while one of them is allocated', {}, [{}, { allocated_to: '200-0000000009' }], 1, false],
-    ['waits while one of them is in use', {}, [{}, { state: 'in-use' }], 1, false],
-    ['waits while one of them is held', {}, [{}, { state: 'hold' }], 1, false],
-    [
-      'waits while one of them is on another backing node',
-      {},
-      [{ driver_data: { backing_node: 'b', slot: 0 } }],
-      1,
-      false,
-    ],
-    ['takes no place in pools that are drained', {}, [{}], 0, false],
-  ])('%s', async (_, waiting, present, capacity, yields) => {
-    const { provider, backing, pass, seconds } = await openFull(present, capacity);
-    await pass(60_000);
-    const launch = { id: ONE, provider: 'meta', pool: 'main', type: ['tiny'], created_time: seconds(), ...waiting };
-    backing.launching(launch);
-    provider.begin(ONE, { label: 'tiny' }).catch(() => undefined);
-    await pass(50_000);
-    expect(backing.withdrawn).toEqual([]);
-    await pass(20_000);
-    const withdrawn = yields ? present.map((_node, slot) => `000000020${slot}`) : [];
-    expect(backing.withdrawn).toEqual(withdrawn);
-    for (const id of withdrawn) backing.deleted(id);
-    await pass(1000);
-    expect(backing.released).toHaveLength(yields ? 1 : 0);
-    await provider.stop();
-  });
-
-  it('takes a place that a launcher without the label does not fill again', async () => {
-    const first = await openFull([{}, {}]);
-    const { backing, pass, seconds, used } = first;
-    const second = await open(withLabel({ 'max-parallel-jobs': 2 }), undefined, first);
-    await pass(60_000);
-    backing.launching({ id: ONE, provider: 'meta', pool: 'main', type: ['tiny'], created_time: seconds() });
-    first.provider.begin(ONE, { label: 'tiny' }).catch(() => undefined);
-    await pass(70_000);
-    const [gone = ''] = backing.withdrawn;
-    backing.deleted(gone);
-    backing.launching({ id: TWO, provider: 'meta', pool: 'main', type: ['small'], created_time: seconds() });
-    second.provider.begin(TWO).catch(() => undefined);
-    await pass(5000);
-    expect(used().flat()).not.toContain(TWO);
-    await first.provider.stop();
-    await second.provider.stop();
   });
 
   it('leaves another label its new backing node for a minute', async () => {

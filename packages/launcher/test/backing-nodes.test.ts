@@ -126,23 +126,6 @@ describe('nodes on backing nodes', () => {
     expect(backings().size).toBe(1);
   });
 
-  it('that are ready without a request make room for a request of another label in a full backing pool', async () => {
-    const labels = ['small', 'other'].map((name) => ({ name, 'backing-label': 'large', 'max-parallel-jobs': 2 }));
-    const section = { name: 'meta', driver: 'metastatic', pools: [{ name: 'main', labels }] };
-    const ready = { name: 'small', minReady: 2, maxReadyAgeMs: Infinity, maxIdleMs: Infinity };
-    const cloud = provider('cloud', [pool('main', ['large'], { 'max-servers': 1 })]);
-    await start({ ...backed(section, [cloud]), labels: new Map([['small', ready as never]]) });
-    await world.until('two nodes are ready', () => places().length === 2);
-    await world.clock.advance(60_000);
-    const other = await world.served(['other']);
-    await world.giveBack(other);
-    // Ready nodes of the other label wait their turn.
-    await world.until('two nodes are ready again', () => {
-      const nodes = [...world.nodes().values()].filter(({ provider: name }) => name === 'meta');
-      return nodes.length === 2 && nodes.every(({ state }) => state === 'ready');
-    });
-  });
-
   it('of several launchers never share a slot, and their launchers request no surplus', async () => {
     for (const seed of [1, 2, 3]) {
       newWorld(seed, 20);
@@ -372,40 +355,6 @@ describe('backing nodes', () => {
     expect(await world.during(shared.update(held, text, call))).toBe(false);
     expect(await world.during(shared.release(held, call))).toBe(false);
     expect([...backings().values()].map(({ data, node }) => [data.failed, node['state']])).toEqual([[true, 'in-use']]);
-    shared.close();
-  });
-
-  it('lose their ready nodes that no request has, but no look-alikes', async () => {
-    const decisions = new DecisionLog({ clock: world.clock });
-    const { store } = await start(backed(meta({}, { 'max-servers': 4 })));
-    const [own = '', allocated = '', held = ''] = nodesOf(await world.served(['small', 'small', 'small']));
-    const locked = nodesOf(await world.served(['small']))[0] ?? '';
-    const foreign = nodesOf(await world.served(['large']))[0] ?? '';
-    const { clock, random, log } = world;
-    const context = { store, clock, random, log, decisions, tasks: new TaskSupervisor(clock, () => undefined) };
-    const shared = new SharedBackingNodes(context as never, 'meta', OWNER);
-    const state = (id: string): unknown => world.nodes().get(id)?.['state'];
-    const change = async (id: string, fields: object): Promise<void> => {
-      const entry = store.nodes.get(id);
-      const handle = entry && (await world.during(store.nodes.tryLock(id, { from: entry, change: fields })));
-      if (handle === undefined) throw new Error(`node ${id} cannot be changed`);
-      if (id !== locked) await world.during(handle.release());
-    };
-    for (const id of [own, locked, foreign]) await change(id, { allocated_to: null });
-    await change(held, { allocated_to: null, state: 'hold' });
-    const call = { signal: new AbortController().signal, deadline: Infinity, log };
-    const withdrawn = (id: string): Promise<boolean> => world.during(shared.withdraw(id, 'a test', call));
-    for (const id of [allocated, held, locked, foreign, '0000000999']) expect(await withdrawn(id)).toBe(false);
-    expect([allocated, held, locked, foreign].map(state)).toEqual(['ready', 'hold', 'ready', 'ready']);
-    // A request that waits for further nodes, for which the pool has no room.
-    const waiting = await world.submit(new Array<string>(4).fill('small'));
-    await world.clock.advance(1000);
-    expect(store.requests.get(waiting)?.request.state).toBe('requested');
-    expect(await withdrawn(own)).toBe(false);
-    await world.during(world.requestor.withdraw(waiting));
-    await world.until('the request is gone', () => store.requests.get(waiting) === undefined);
-    expect(await withdrawn(own)).toBe(true);
-    await world.until('it is deleted', () => state(own) === undefined);
     shared.close();
   });
 

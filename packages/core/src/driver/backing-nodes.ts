@@ -45,11 +45,6 @@ export interface BackingNodes {
    * nothing, if the node is not in this version any more.
    */
   release(node: BackingNode, call: Call): Promise<boolean>;
-  /**
-   * Deletes a ready node of the provider itself that no request has, and thereby frees its slot. Resolves with false,
-   * changing nothing, if it is not such a node any more, or if a waiting request of its label may get it.
-   */
-  withdraw(nodeId: string, reason: string, call: Call): Promise<boolean>;
   /** Calls the listener after each change of the results of this object. The returned function removes it. */
   onChange(listener: () => void): () => void;
 }

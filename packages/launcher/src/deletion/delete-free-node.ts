@@ -1,6 +1,5 @@
 import type { NodeData } from '@nodepool/core';
 import type { NodeEntry } from '@nodepool/store';
-import type { CallOptions } from '@nodepool/zookeeper';
 import type { LauncherContext } from '../context.js';
 
 /** Marks the node as `deleting`, with `change`, for `Deletions`. Returns false if it is locked or not as in `entry`. */
@@ -10,12 +9,10 @@ export async function deleteFreeNode(
   by: string,
   reason: string,
   change: Partial<NodeData> = {},
-  options: CallOptions = {},
 ): Promise<boolean> {
-  const deletion = { from: entry, change: { ...change, state: 'deleting' as const } };
-  const handle = await store.nodes.tryLock(entry.id, { ...deletion, ...options });
+  const handle = await store.nodes.tryLock(entry.id, { from: entry, change: { ...change, state: 'deleting' } });
   if (handle === undefined) return false;
   decisions.record('node', entry.id, by, 'to be deleted', reason);
-  await handle.release(undefined, options);
+  await handle.release();
   return true;
 }

@@ -6,7 +6,6 @@
 import {
   backingOwnersOf,
   backOffMs,
-  MIN_READY_REQUESTOR,
   reasonOf,
   sleep,
   untilAborted,
@@ -22,8 +21,6 @@ import {
 import { LostOwnershipError, requestPath, type Change, type NodeEntry, type RequestEntry } from '@nodepool/store';
 import { isZooKeeperError, type CallOptions, type HeldLock } from '@nodepool/zookeeper';
 import { unixSeconds, type LauncherContext } from '../context.js';
-import { deleteFreeNode } from '../deletion/delete-free-node.js';
-import { isFree } from './supplied-slots.js';
 
 /** Priority of backing requests, as that of the Python Nodepool. */
 const PRIORITY = 100;
@@ -199,16 +196,6 @@ export class SharedBackingNodes implements BackingNodes {
     return isReleased;
   }
 
-  async withdraw(nodeId: string, reason: string, call: Call): Promise<boolean> {
-    const { context, provider } = this;
-    const entry = context.store.nodes.get(nodeId);
-    if (entry === undefined || entry.node.provider !== provider || !isFree(entry)) return false;
-    if (this.isWanted(entry)) return false;
-    if (!(await deleteFreeNode(context, entry, provider, reason, {}, this.limits(call)))) return false;
-    context.log.info('Withdrew a ready node', { node_id: nodeId, provider, reason });
-    return true;
-  }
-
   onChange(listener: () => void): () => void {
     this.listeners.add(listener);
     return () => this.listeners.delete(listener);
@@ -218,16 +205,6 @@ export class SharedBackingNodes implements BackingNodes {
     this.closing.abort(new Error('the provider was stopped'));
     for (const unsubscribe of this.unsubscribe) unsubscribe();
     this.listeners.clear();
-  }
-
-  /** Returns true if a waiting request may be about to get the ready node. */
-  private isWanted({ node: { type } }: NodeEntry): boolean {
-    for (const { request } of this.context.store.requests.all()) {
-      const { state, requestor, node_types: labels } = request;
-      if (state !== 'requested' || requestor === MIN_READY_REQUESTOR) continue;
-      if (labels.some((label) => type.includes(label))) return true;
-    }
-    return false;
   }
 
   /** Completes an adoption that another implementation has begun. Resolves with false if it is locked otherwise. */
